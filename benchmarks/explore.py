@@ -4,6 +4,10 @@ Sweeps that were recorded are explored again: a point that is chosen has the lat
 at random are predicted from by the same process.  For each share: the mean relative error of all points that
 are not in it; by how much the algorithm and compiler that look fastest there, measured or predicted, are
 slower than the fastest, the mean over all settings that have a choice; and how many lie in their intervals.
+
+Then all points race, as for ``--for fastest``: a point's first samples are what it takes in the race, and
+those that came near the fastest are measured in full.  For each sweep: by how much the fastest of these is
+slower than the fastest of all, in the mean and at most; and what share of the sweep's seconds that takes.
 """
 
 from __future__ import annotations
@@ -20,11 +24,13 @@ from dlas.prediction.adaptive.share.acquisition import fastest, first_share
 from dlas.prediction.adaptive.share.outcomes import PointOutcome
 from dlas.prediction.adaptive.share.share import batches_of_share, budget_of, process_of
 from dlas.prediction.adaptive.share.space import Space
-from dlas.sweep.rows.results import read_rows
+from dlas.prediction.adaptive.share.strategy import SHORT, near
+from dlas.sweep.rows.results import Row, read_rows
 from dlas.sweep.study.point import Point
 
 SWEEPS = tuple(
-    Path("experiments") / name / "rows" for name in ("tuned-vs-untuned", "sparse-break-even", "training-cost")
+    Path("experiments") / name / "rows"
+    for name in ("tuned-vs-untuned", "sparse-break-even", "precision", "leaf-digits", "training-cost")
 )
 TENTH = 0.1
 WAYS = {"chosen": (1, True), "at random": (1, False), "twice as many at random": (2, False)}
@@ -39,6 +45,19 @@ class Replay(NamedTuple):
     covered: float
 
 
+class Race(NamedTuple):
+    """What a race says of a sweep; shares of 1."""
+
+    settings: int
+    """Those that have a choice."""
+    full: float
+    """Share of the points that are measured in full."""
+    slower: float
+    worst: float
+    seconds: float
+    """Of those that the sweep took."""
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -50,7 +69,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|")
     for folder in asked.folders:
         space, outcomes = recorded(folder)
-        label = folder.parent.name if folder.name == "rows" else folder.name
+        label = named(folder)
         # A small sweep may need more than a tenth to have every value once.
         share = max(asked.share, len(first_share(space, 0)) / len(space))
         for name, (times, chosen) in WAYS.items():
@@ -58,6 +77,39 @@ def main() -> None:
             found = [replay(space, outcomes, part, chosen, seed) for seed in range(asked.seeds)]
             count = f"{budget_of(part, len(space))} of {len(space)}"
             print(f"| {label} | {name} | {count} {cells(found)} |", flush=True)
+    print("\n| sweep | settings | measured in full | slower by | at most | of the sweep's seconds |")
+    print("|---|---|---|---|---|---|")
+    for folder in asked.folders:
+        if (told := race(list(read_rows(folder)))) is not None:
+            shares = " | ".join(f"{each:.1%}" for each in (told.full, told.slower, told.worst, told.seconds))
+            print(f"| {named(folder)} | {told.settings} | {shares} |", flush=True)
+
+
+def named(folder: Path) -> str:
+    """Return what a sweep is called."""
+    return folder.parent.name if folder.name == "rows" else folder.name
+
+
+def race(rows: Sequence[Row]) -> Race | None:
+    """Return what becomes of a sweep's points in a race; None where no setting has a choice."""
+    timed = [row for row in rows if row.timed]
+    space = Space.of([Point.of(vars(row)) for row in timed])
+    truth = np.array([statistics.median(row.latency_s) for row in timed])
+    times = {at: statistics.median(row.latency_s[: SHORT["repeats"]]) for at, row in enumerate(timed)}
+    full = sorted(near(times, space.rivals))
+    groups, counts = np.unique(space.rivals, return_counts=True)
+    contested = np.isin(space.rivals, groups[counts > 1])
+    if not contested.any():
+        return None
+    looks = np.where(np.isin(np.arange(len(timed)), full), truth, np.nan)[contested]
+    found, best = (fastest(each, space.rivals[contested]) for each in (looks, truth[contested]))
+    apart = truth[contested][found] / truth[contested][best] - 1
+    measuring = np.array([(row.seconds or {}).get("measure", 0.0) for row in timed])
+    whole = np.array([sum((row.seconds or {}).values()) for row in timed])
+    # A race warms up and takes its samples.
+    spent = (whole - measuring).sum() + measuring[full].sum() + sum((SHORT["repeats"] + 1) * t for t in truth)
+    share = float(spent / whole.sum())
+    return Race(len(apart), len(full) / len(timed), float(apart.mean()), float(apart.max()), share)
 
 
 def recorded(folder: Path) -> tuple[Space, dict[int, PointOutcome]]:

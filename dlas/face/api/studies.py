@@ -111,7 +111,8 @@ def explore(
     study: Study | Mapping[str, Any] | str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
-    share: float = 0.1,
+    goal: str = "rest",
+    share: float | None = None,
     jobs: int = 1,
     retry: str | Collection[str] = (),
     cache: str | os.PathLike[str] | None = None,
@@ -123,7 +124,9 @@ def explore(
     """Measure a share of a study's points and predict the latencies of the others.
 
     The first points have every value of every axis; the others follow in batches, each of the points whose
-    measurements are expected to tell most about those that are not measured, or to show a faster one.
+    measurements are expected to tell most about those that are not measured.  For the fastest, points race:
+    all of a share are built and run a few times, and those that come near the fastest of their rivals, which
+    differ in algorithm and compiler alone, are measured in full; builds of the others stay in the cache.
     Interrupted, it leaves complete rows; the same call goes on, and one with a larger share extends them.
     Rows in the folder that are out of date are measured again within the share, and otherwise not relied on.
 
@@ -134,8 +137,12 @@ def explore(
     out : path
         Folder for ``results.jsonl``, as :func:`dlas.run` writes it, and for ``predictions.jsonl``, in which
         predictions of other studies stay.
-    share : float
+    goal : str
+        What is looked for: ``rest``, the latencies of all other points, or ``fastest``, the fastest algorithm
+        and compiler of each network.
+    share : float, optional
         Of the points that can be measured here, above 0 and at most 1; a larger one extends a smaller one.
+        By default a tenth for the rest, and all for the fastest.
     jobs, retry, cache, cache_gib, keep_builds, in_process, progress
         As for :func:`dlas.run`.
 
@@ -152,8 +159,9 @@ def explore(
     Unfinished
         If no measured point has a time, or as for :func:`dlas.run`.
     """
-    from dlas.prediction.adaptive.share.strategy import measure_share
+    from dlas.prediction.adaptive.share.strategy import USUAL_SHARES, check_goal, measure_share
 
+    check_goal(goal)
     chosen = Study.of(study)
     with Session.open(
         "inline" if in_process else "spawned",
@@ -164,7 +172,8 @@ def explore(
         keep_builds=keep_builds,
         display=ConsoleDisplay.of(progress),
     ) as session:
-        strategy, rest = measure_share(chosen, Path(out), share, session)
+        asked = USUAL_SHARES[goal] if share is None else share
+        strategy, rest = measure_share(chosen, Path(out), asked, session, goal)
     frame = without_measured(read_each(out, predictions=True))
     frame = frame[frame["id"].isin([point.id for point in chosen.points()])]
     return View(frame.reset_index(drop=True), Text("\n".join(strategy.summary(rest))))

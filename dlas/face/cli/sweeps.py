@@ -57,12 +57,17 @@ def run(
         raise typer.Exit(1)
 
 
-@like("explore", "study")
-def explore(call: Call, study: StudyFile, out: Path, share: float) -> None:
-    """Measure a share of a study's points, chosen well, and predict the latencies of the others."""
+@like("explore", "study", goal="--for")
+def explore(call: Call, study: StudyFile, out: Path, goal: str, share: float | None) -> None:
+    """Measure a share of a study's points, chosen well, and predict the latencies of the others.
+
+    `--for fastest` races algorithms and compilers of each network instead.
+    """
     terminal.show(call().shown)
     terminal.say(f"written: {out / 'predictions.jsonl'}")
-    more = f"\n      dlas explore {study} --share {2 * share:g} --out {out}" if 2 * share <= 1 else ""
+    more = ""
+    if goal == "rest" and (twice := 2 * (share or 0.1)) <= 1:
+        more = f"\n      dlas explore {study} --share {twice:g} --out {out}"
     terminal.say(f"next: dlas table {out}\n      dlas report {out}{more}")
 
 

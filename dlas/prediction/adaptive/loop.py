@@ -10,7 +10,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -42,6 +42,8 @@ class Batch:
     """Measured even where the budget is used: what shows how good the result is."""
     shown: bool = False
     """Whether rows are shown one by one."""
+    keeps_builds: bool = False
+    """Whether builds stay in the cache, because the same points are measured again."""
 
 
 class Strategy(ABC):
@@ -207,6 +209,8 @@ class Loop:
     def _measure(self, batch: Batch, points: Sequence[Point]) -> None:
         """Measure a batch and tell the strategy, also of the rows before an interruption."""
         session = self.session if batch.shown else self.session.part
+        if batch.keeps_builds:
+            session = replace(session, keep_builds=True)
         if batch.shown:
             self._announce(batch.study, len(points))
         asked, folder = [*batch.free, *points], self.folder / batch.place

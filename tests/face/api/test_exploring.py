@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +21,15 @@ from dlas.face.reporting.sections import SECTIONS
 from dlas.face.reporting.sections.predicted import section as predicted_section
 from dlas.face.tables.table import Table
 from dlas.prediction.adaptive.share.strategy import measure_share
+from dlas.stack import Images, Program
 from dlas.sweep.engine import session
 from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.labels import MISSING
-from dlas.sweep.rows.results import FILE, read_rows
+from dlas.sweep.rows.predictions import read_predictions
+from dlas.sweep.rows.results import FILE, Row, read_rows
 from tests.fixtures.printing import printed
 from tests.fixtures.rows import row, write
+from tests.fixtures.stubs import StubHardware, StubProgram
 
 STUB = "tests.fixtures.stubs:Stub"
 AXES: dict[str, Any] = {
@@ -293,3 +298,70 @@ def test_a_report_of_predictions_alone_shows_them(explored: Path, tmp_path: Path
         text = page.read_text()
         assert "Nothing of this was measured." in text and "Predicted points" in text
         assert "no rows" not in text and re.search(r"0 points from .* \(\d+ were predicted\)", text)
+
+
+@dataclass(frozen=True)
+class Paced(StubHardware):
+    """Takes twice as long for a byte of scratch memory, three times for two."""
+
+    def measure(
+        self, program: Program, images: Images, settings: Any, turn: Callable[[], None]
+    ) -> dict[str, Any]:
+        """Return made-up samples."""
+        assert isinstance(program, StubProgram)
+        found = super().measure(program, images, settings, turn)
+        return {**found, "latency_s": [(1 + program.scratch_bytes) * each for each in found["latency_s"]]}
+
+
+RIVALS: dict[str, Any] = {
+    "axes": {
+        **AXES,
+        "compiler": [
+            {"name": f"{STUB}Compiler", "scratch_bytes": [0, 1, 2]},
+            {"name": f"{STUB}Compiler", "trouble": "exception"},
+        ],
+        "hardware": "tests.face.api.test_exploring:Paced",
+    }
+}
+"""6 networks, each by three compilers, and by one that fails."""
+
+
+def scratch(row: Row) -> int:
+    """Return by how much a row's program is slowed."""
+    return int(row.compiler.get("scratch_bytes", 0))
+
+
+def test_for_the_fastest_all_race_and_those_that_came_near_are_measured_in_full(tmp_path: Path) -> None:
+    view = dlas.explore(RIVALS, tmp_path / "out", goal="fastest", **OPTIONS)
+    full = list(read_rows(tmp_path / "out"))
+    assert len(full) == 6 and not any(map(scratch, full))
+    raced = list(read_rows(tmp_path / "out" / "race"))
+    timed = [each for each in raced if each.timed]
+    assert len(timed) == 18 and 3 <= len(raced) - len(timed) < 6, "what fails is given up"
+    left = view.frame[view.frame["status"].eq("predicted")]
+    told = [each for each in read_predictions(tmp_path / "out") if "3 samples in a race" in each.doubt]
+    of_race = left[left["id"].isin([each.row.id for each in told])]
+    assert len(of_race) == 12 and of_race["latency_low_s"].isna().all()
+    assert {*of_race["latency_s"].round(6)} == {0.003, 0.0045}
+    said = printed(view.shown, 200)
+    assert "measured in full: 6 points, those that came within 1.5 times the fastest" in said
+    before = times_written(tmp_path / "out"), times_written(tmp_path / "out" / "race")
+    dlas.explore(RIVALS, tmp_path / "out", goal="fastest", **OPTIONS)
+    assert (times_written(tmp_path / "out"), times_written(tmp_path / "out" / "race")) == before
+
+
+def test_what_was_measured_for_the_rest_is_a_rival_in_the_race(tmp_path: Path) -> None:
+    dlas.explore(RIVALS, tmp_path / "out", share=0.5, **OPTIONS)
+    before = {each.id for each in read_rows(tmp_path / "out")}
+    dlas.explore(RIVALS, tmp_path / "out", goal="fastest", **OPTIONS)
+    assert not before & {each.id for each in read_rows(tmp_path / "out" / "race")}
+    added = [each for each in read_rows(tmp_path / "out") if each.id not in before]
+    assert not any(map(scratch, added))
+    timed = [each for each in read_rows(tmp_path / "out") if each.timed and not scratch(each)]
+    assert len(timed) == 6
+
+
+def test_an_unknown_goal_is_one_message(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"unknown goal 'slowest'.*fastest, rest"):
+        dlas.explore(RIVALS, tmp_path / "out", goal="slowest", **OPTIONS)
+    assert list(tmp_path.iterdir()) == []

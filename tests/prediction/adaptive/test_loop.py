@@ -71,7 +71,7 @@ def test_a_random_strategy_keeps_the_contract() -> None:
 
 
 def test_a_share_keeps_the_contract() -> None:
-    check_strategy(lambda cache: ShareStrategy(STUDY, 0.5, cache), points=9)
+    check_strategy(lambda cache: ShareStrategy(STUDY, 0.5, "rest", cache), points=9)
 
 
 class Forgetful(RandomStrategy):

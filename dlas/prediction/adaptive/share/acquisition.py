@@ -21,8 +21,8 @@ LOOKED_AT = 10
 """Points that a cover chooses between, at random of those that are as good: so tries differ."""
 TOGETHER = 1.05
 """What a suspect beside another takes away: more than a value to cover adds, so that one alone is better."""
-OF_RIVALS = 0.5
-"""Share of what counts for a point of a cover that is for finding the fastest of rivals."""
+GOALS = ("rest", "fastest")
+"""What is looked for: the latencies of all other points, or the fastest of each group of rivals."""
 LEAST_SHORTENING = 0.002
 """Shortening, of the mean logarithm of what looks fastest, below which hardly anything is to be found."""
 
@@ -45,7 +45,7 @@ class ValuesToCover:
         return cls(missing, [np.zeros_like(mask) for mask in missing])
 
 
-def first_share(space: Space, seed: int) -> list[int]:
+def first_share(space: Space, seed: int, goal: str = "rest") -> list[int]:
     """Return points that have every value of every factor once: the fewest of several tries.
 
     Of tries with as few points, it is the one that leaves least unsure.  A study without factors has one
@@ -57,7 +57,8 @@ def first_share(space: Space, seed: int) -> list[int]:
     found: list[tuple[int, float, list[int]]] = []
     for number in range(TRIES):
         posterior = before.copy()
-        chosen = cover(space, everything, free, posterior, len(space), np.random.default_rng((seed, number)))
+        rng = np.random.default_rng((seed, number))
+        chosen = cover(space, everything, free, posterior, len(space), goal, rng)
         found.append((len(chosen), posterior.total_variance(), chosen))
     return min(found)[-1] or [0]
 
@@ -68,6 +69,7 @@ def cover(
     free: Mask,
     posterior: Posterior,
     most: int,
+    goal: str,
     rng: np.random.Generator,
 ) -> list[int]:
     """Return points that have every missing value, few of them.
@@ -83,6 +85,8 @@ def cover(
         Sees what is chosen.
     most : int
         Most points to return.
+    goal : str
+        One of :data:`GOALS`.
     rng : Generator
         Decides which of those with as many to look at.
     """
@@ -96,7 +100,7 @@ def cover(
         gain = _count(space, wanted, left) - TOGETHER * together
         if gain.max() <= 0:
             break
-        place = best(posterior, left[gain == gain.max()][:LOOKED_AT], space, nothing, OF_RIVALS)
+        place = best(posterior, left[gain == gain.max()][:LOOKED_AT], space, nothing, goal)
         chosen.append(place)
         posterior.see(place)
         left = rng.permutation(left[left != place])
@@ -105,25 +109,24 @@ def cover(
     return chosen
 
 
-def best(posterior: Posterior, places: Codes, space: Space, least: Floats, of_rivals: float) -> int:
+def best(posterior: Posterior, places: Codes, space: Space, least: Floats, goal: str) -> int:
     """Return the point among some whose measurement is worth most.
 
-    What it tells of all points counts, as a share of the most that any of them tells; and likewise what it
-    is expected to gain in finding the fastest of rivals.
+    For the rest, that is the one that takes most variance from all points.  For the fastest, it is the one
+    that is expected to shorten most what looks fastest, as long as there is anything to be found.
 
     Parameters
     ----------
     least : array [groups]
         Logarithm of the shortest latency that was measured in each group of rivals.
-    of_rivals : float
-        Share of the latter.
+    goal : str
+        One of :data:`GOALS`.
     """
-    reduction = posterior.variance_reduction(places)
-    worth = reduction / max(reduction.max(), np.finfo(float).tiny)
-    knowledge_gradient = posterior.knowledge_gradient(places, space.rivals, least)
-    if knowledge_gradient.max() > LEAST_SHORTENING * len(least):
-        worth = (1 - of_rivals) * worth + of_rivals * knowledge_gradient / knowledge_gradient.max()
-    return int(places[np.argmax(worth)])
+    if goal == "fastest":
+        shortening = posterior.knowledge_gradient(places, space.rivals, least)
+        if shortening.max() > LEAST_SHORTENING * len(least):
+            return int(places[np.argmax(shortening)])
+    return int(places[np.argmax(posterior.variance_reduction(places))])
 
 
 def select_batch(
@@ -131,14 +134,13 @@ def select_batch(
     process: GaussianProcess,
     free: Codes,
     vain: Codes,
-    for_fastest: Sequence[bool],
+    count: int,
+    goal: str,
     rng: np.random.Generator,
 ) -> list[int]:
     """Return the points whose measurements are worth most.
 
-    What is unsure of a point is its variance.  A choice takes most of it away, from itself and all that are
-    like it; or it is expected to shorten most what looks fastest among rivals, as long as there is anything
-    to be found.  It counts as measured for the next one: so points of a batch are apart.
+    Each counts as measured for the next one: so points of a batch are apart.
 
     Parameters
     ----------
@@ -146,8 +148,10 @@ def select_batch(
         The points to choose from.
     vain : array of int
         Points that came to nothing: those like them are left alone as if these had been measured.
-    for_fastest : sequence of bool
-        For each point to choose, whether it is to find the fastest of rivals.
+    count : int
+        Points to return, fewer where there are no more.
+    goal : str
+        One of :data:`GOALS`.
     """
     free = some(free, rng)
     posterior = Posterior.after(process, np.concatenate([free, vain]))
@@ -157,9 +161,9 @@ def select_batch(
     least = np.full(space.rivals.max() + 1, np.inf)
     np.minimum.at(least, space.rivals[process.rows], process.logarithms)
     chosen: list[int] = []
-    for hunts in for_fastest[: len(free)]:
+    while len(chosen) < min(count, len(free)):
         left = free[~np.isin(free, chosen)]
-        chosen.append(best(posterior, left, space, least, float(hunts)))
+        chosen.append(best(posterior, left, space, least, goal))
         posterior.see(chosen[-1])
     return chosen
 

@@ -24,8 +24,6 @@ from dlas.sweep.rows.labels import shortened
 
 MOST_TRIES = 3
 """A value is given up when so many points with it came to nothing."""
-LAST = 0.2
-"""Share of the points, the last ones, that are to find the fastest of rivals; before, every second is."""
 EXPONENT, SURE = 1.8, 0.5
 """Multiply-adds usually fall with channels to this power, since most layers read and write fewer; and how
 much that counts, as a sum of squares of logarithms."""
@@ -96,6 +94,7 @@ def batches_of_share(
     first: Sequence[int],
     known: Mapping[int, PointOutcome],
     *,
+    goal: str = "rest",
     seed: int = 0,
     again: Sequence[int] = (),
 ) -> Iterator[list[int]]:
@@ -109,6 +108,8 @@ def batches_of_share(
         Points that have every value once, of :func:`dlas.prediction.adaptive.share.acquisition.first_share`.
     known : mapping of int to PointOutcome
         What became of points that were measured; those of a batch have to be in it before the next one.
+    goal : str
+        One of :data:`dlas.prediction.adaptive.share.acquisition.GOALS`.
     again : sequence of int
         Points that were measured before and have to be again.  They are the first batch if all of them are
         within the share, and otherwise like those that never were.
@@ -122,7 +123,7 @@ def batches_of_share(
     if again and len(known) + len(again) <= budget:
         yield [*again]
     while len(known) < budget:
-        batch = _batch(space, known, budget, seed) if known else [*first[:budget]]
+        batch = _batch(space, known, budget, goal, seed) if known else [*first[:budget]]
         if not batch:
             return
         yield batch
@@ -161,7 +162,7 @@ def predict_rest(space: Space, known: Mapping[int, PointOutcome]) -> RestPredict
     )
 
 
-def _batch(space: Space, known: Mapping[int, PointOutcome], budget: int, seed: int) -> list[int]:
+def _batch(space: Space, known: Mapping[int, PointOutcome], budget: int, goal: str, seed: int) -> list[int]:
     """Return the next points: for values that no point with a time has, or else those that are worth most.
 
     They depend on what is known and the seed alone.  So an exploration that was interrupted between two
@@ -177,16 +178,14 @@ def _batch(space: Space, known: Mapping[int, PointOutcome], budget: int, seed: i
             posterior.see(place)
         suspects = [mask & (tally.vain > 0) for mask, tally in zip(missing, counts, strict=True)]
         values = ValuesToCover(missing, suspects)
-        if batch := cover(space, values, free, posterior, budget - len(known), rng):
+        if batch := cover(space, values, free, posterior, budget - len(known), goal, rng):
             return batch
     able = np.array([at for at in np.flatnonzero(free).tolist() if not unknown(counts, at)], dtype=np.intp)
     if not len(able):
         return []
     vain = np.array([place for place, each in known.items() if not each.seconds], dtype=np.intp)
     size = min(budget - len(known), max(1, int(GROWTH * len(known))))
-    places = range(len(known), len(known) + size)
-    for_fastest = [place % 2 == 0 or place >= (1 - LAST) * budget for place in places]
-    return select_batch(space, process_of(space, known), able, vain, for_fastest, rng)
+    return select_batch(space, process_of(space, known), able, vain, size, goal, rng)
 
 
 def process_of(space: Space, known: Mapping[int, PointOutcome]) -> GaussianProcess:
