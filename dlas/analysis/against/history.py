@@ -285,10 +285,12 @@ def _beside(pair: Pair, noise: RunNoise) -> float:
 def _variances(lines: Sequence[VersionLine], steps: Mapping[Step, RunNoise]) -> list[Floats]:
     """Return the variances of each line's values: of slices, pooled over a version, and between runs."""
     between: dict[Place, list[float]] = {}
+    unshared: dict[Place, list[float]] = {}
     for (machine, before, now), noise in steps.items():
         for version in (before, now):
             # That of a step is of two runs.
             between.setdefault((machine, version), []).append(noise.between / 2)
+            unshared.setdefault((machine, version), []).append(noise.unshared)
     slices: dict[Place, list[Floats]] = {}
     places = []
     for line in lines:
@@ -297,7 +299,12 @@ def _variances(lines: Sequence[VersionLine], steps: Mapping[Step, RunNoise]) -> 
             places.append(((line.machine, each.version), len(known)))
             known.append(own)
     within = {place: pooled(every) for place, every in slices.items()}
-    every = np.array([within[place][at] + np.mean(between.get(place, [USUAL**2])) for place, at in places])
+    every = np.array(
+        [
+            np.mean(unshared.get(place, [1.0])) * within[place][at] + np.mean(between.get(place, [USUAL**2]))
+            for place, at in places
+        ]
+    )
     ends = np.cumsum([len(line.rows) for line in lines])
     return np.split(every, ends[:-1])
 

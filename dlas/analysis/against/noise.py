@@ -2,7 +2,8 @@
 
 The logarithm of a ratio errs by two parts: slices of one run differ, which more slices average away, and runs
 differ, which they do not.  The first is pooled over points, since five slices tell a variance badly; the
-second is what points that cannot have changed show beyond the first.  Where the machine was slower for some
+second is what points that cannot have changed show beyond the first.  Where they show less, slices differ by
+what the machine did to all points at a time, which ratios do not have.  Where the machine was slower for some
 points than for others, the fixed program that ran beside each tells by how much, if that explains how they
 differ.  Far more points than of a normal distribution may differ by much: these show how far its tails reach.
 """
@@ -45,7 +46,7 @@ class RunNoise:
     ``followed`` not what it did beside one point and not beside others.
     """
     within: Floats
-    """Variances of these that slices explain, [pairs]."""
+    """Variances of these that slices explain and that points do not have in common, [pairs]."""
     between: float
     """Variance of these between runs."""
     shift: float
@@ -60,6 +61,8 @@ class RunNoise:
     """Degrees of freedom of the errors."""
     followed: bool = False
     """Whether the fixed program beside each point tells what the machine did to it."""
+    unshared: float = 1.0
+    """Share of the variance of slices that points do not have in common."""
 
     @property
     def errors(self) -> Floats:
@@ -127,14 +130,17 @@ def noise_of(pairs: Sequence[Pair], *, follow: bool | None = None) -> RunNoise:
         if follow or (seen.sum() >= ENOUGH and left < EXPLAINED * spread):
             ratios, spread, followed = without, left, True
     shift = float(np.median(ratios[control])) if enough else sentinel or 0.0
-    between = max(0.0, spread**2 - float(np.median(within[seen])))
+    explained, unshared = float(np.median(within[seen])), 1.0
+    if seen.sum() >= ENOUGH and 0 < spread**2 < explained:
+        unshared = spread**2 / explained
+    between, within = max(0.0, spread**2 - explained), unshared * within
     if seen.sum() < FEWEST_CONTROLS:
         between = max(between, USUAL**2)
     slices = float(np.median([len(new) + len(old) - 2 for new, old in zip(now, before, strict=True)]))
     freedom = max(LEAST_FREEDOM, min(slices + PRIOR, float(seen.sum()) - 1))
     if controls >= ENOUGH:
         freedom = _likeliest((ratios[control] - shift) / np.sqrt(within[control] + between), freedom)
-    return RunNoise(ratios, within, between, shift, sentinel, controls, freedom, followed)
+    return RunNoise(ratios, within, between, shift, sentinel, controls, freedom, followed, unshared)
 
 
 def _likeliest(errors: Floats, most: float) -> float:

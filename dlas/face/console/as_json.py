@@ -98,6 +98,7 @@ def _machine(noise: RunNoise) -> dict[str, float | None]:
         "shift": float(np.expm1(noise.shift)),
         "between_runs": float(np.sqrt(noise.between)),
         "followed": noise.followed,
+        "unshared": noise.unshared,
         "sentinel": None if noise.sentinel is None else float(np.expm1(noise.sentinel)),
         "controls": noise.controls,
     }

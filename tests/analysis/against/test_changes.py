@@ -56,6 +56,16 @@ def test_what_the_machine_did_to_single_points_is_taken_out_where_sentinels_besi
     assert steady.noise and not steady.noise.followed
 
 
+def test_what_slices_of_all_points_have_in_common_hides_no_change() -> None:
+    slowed = dict.fromkeys(range(0, POINTS, 10), 0.1)
+    found = changes(run_of(0, common=0.1), run_of(1, slowed, common=0.1))
+    slower = {each.pair.row.batch - 1 for each in found.points if each.outcome == SLOWER}
+    assert found.noise and found.noise.unshared < 0.2
+    assert slowed.keys() <= slower and len(slower) <= 22
+    steady = changes(run_of(0), run_of(1, slowed)).noise
+    assert steady and steady.unshared > 0.7
+
+
 def test_how_many_samples_a_slowdown_takes_follows_from_what_slices_and_runs_differ_by() -> None:
     noise = changes(run_of(0), run_of(1)).noise
     assert noise is not None

@@ -36,8 +36,8 @@ def versions_of(
 ) -> list[list[Row]]:
     """Return runs, in some of which, by their numbers from 1, points are slower by a share.
 
-    ``shift`` is by how much the whole machine's speed differs between them, ``drift`` by how much it does from
-    point to point.
+    ``shift`` is by how much the whole machine's speed differs between them, ``drift`` by how much from point
+    to point.
     """
     rng = np.random.default_rng(seed)
     return [
