@@ -18,6 +18,8 @@ RETRIES_IN_ALL = 6
 """How often slices are measured again in one measurement: lasting noise is not waited out."""
 FEWEST_SLICES = 2
 """Slices whose medians can be compared: with fewer, nothing tells whether times are stable."""
+OUTERMOST = 20
+"""One in so many slices, at either end, does not make a measurement unstable."""
 
 
 @dataclass
@@ -138,7 +140,8 @@ def instability(slices: Sequence[Slice]) -> tuple[float, str]:
     """Return how far slices are apart, as a share of what makes a measurement unstable, and by what.
 
     It is the larger share of two: the factor between the medians of slices, and between
-    runs of the sentinel, each over its limit in :data:`dlas.bench.measuring.disturbance.UNSTABLE`.
+    runs of the sentinel, each over its limit in :data:`dlas.bench.measuring.disturbance.UNSTABLE`.  Of many,
+    the outermost twentieth at either end does not count: a few of forty say nothing against their median.
     """
     medians = [statistics.median(piece.samples) for piece in slices if piece.samples]
     found = {
@@ -149,7 +152,9 @@ def instability(slices: Sequence[Slice]) -> tuple[float, str]:
     for what, (name, seconds) in found.items():
         if not seconds:
             continue
-        apart = max(seconds) / min(seconds) if min(seconds, default=0) > 0 else 1.0
+        outermost = len(seconds) // OUTERMOST
+        least, most = sorted(seconds)[outermost], sorted(seconds)[-1 - outermost]
+        apart = most / least if least > 0 else 1.0
         factor = f"{apart:.1f}" if apart < 10 else f"{apart:.0f}"
         scores.append((apart / UNSTABLE[name], f"{what} differ by a factor of {factor}"))
     return max(scores, default=(0.0, ""))
