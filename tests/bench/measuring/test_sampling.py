@@ -300,6 +300,13 @@ def test_slices_that_disagree_mark_the_row() -> None:
     assert "medians of the slices are 50% apart" in str(bench.measure(repeats=50)["noisy_reason"])
 
 
+@pytest.mark.parametrize("slow", [2, 3])
+def test_of_many_slices_the_outermost_say_nothing_against_their_median(slow: int) -> None:
+    bench = Bench()
+    bench.call_s = lambda n: 0.01 * (9 if 5 < bench.turns <= 5 + slow else 1)
+    assert bench.measure(repeats=400, slices=40)["unstable"] is (slow > 2)
+
+
 @pytest.mark.parametrize(
     ("slow_slice", "slow_sentinel", "reason"),
     [
