@@ -33,8 +33,15 @@ class RandomLayers(TorchModel):
     ``shuffle2``; ``linear-256``.  ``add(conv3x3-64,bn)`` adds its layers' output to their input,
     ``mul(...)`` multiplies, ``halves(...)`` works on half of the channels, and
     ``cat(input|conv1x1-32)`` puts branches side by side.  Convolutions and odd windows are padded so that
-    only strides make maps smaller; an even window is at most as large as the map.  Behind the list come
-    global average pooling, if it leaves a map, and a linear layer to the classes.
+    only strides make maps smaller; an even window is at most as large as the map.
+
+    Over tokens: ``patch16-192`` is a convolution of patches, ``sequence`` and ``last`` make tokens of a map,
+    one after the other or with the channels last, ``first`` a map again; ``positions`` adds a vector a place,
+    ``ln`` is layer norm, ``scale`` a factor a channel, ``merge`` puts four neighbours side by side;
+    ``attention3`` has 3 heads, ``attention3w7`` works in windows of 7x7, ``attention3w7s`` in shifted ones.
+
+    Behind the list come global average pooling, if it leaves a map or tokens, and a linear layer to the
+    classes.
 
     References
     ----------

@@ -9,6 +9,7 @@ from dlas.axes.models.layers.kinds import (
     Layers,
     LayerSpec,
     Shape,
+    are_tokens,
     macs,
     map_of,
     shown,
@@ -50,6 +51,10 @@ class Add(Around):
     """The sum of what it reads and of what its layers make of that."""
 
     word: ClassVar[str] = "add"
+
+    def inside(self, read: Shape) -> Shape:
+        """Return the shape that its layers read."""
+        return read if are_tokens(read) else map_of(self, read)
 
     def written(self, read: Shape) -> Shape:
         """Return the shape that it reads; raises as :meth:`LayerSpec.written`."""

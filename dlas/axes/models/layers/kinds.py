@@ -5,11 +5,24 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from torch import nn
 
 Shape = tuple[int, ...]
-"""Of one image's tensor: (c, h, w), or (features,) behind a linear layer."""
+"""Of one image's tensor: (c, h, w), or (features,) behind a linear layer; of tokens (tokens, features), or
+:class:`Last`.
+"""
+
+
+class Last(NamedTuple):
+    """The shape of a map whose channels come last."""
+
+    h: int
+    w: int
+    c: int
+
+
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "relu": nn.ReLU,
     "relu6": nn.ReLU6,
@@ -188,7 +201,7 @@ class ShuffleSpec(LayerSpec):
 
 @dataclass(frozen=True)
 class LinearSpec(LayerSpec):
-    """A linear layer, which reads a map as one row of numbers."""
+    """A linear layer, which reads a map as one row of numbers, and of tokens each by itself."""
 
     features: int
 
@@ -197,15 +210,21 @@ class LinearSpec(LayerSpec):
 
     def written(self, read: Shape) -> Shape:
         """Return the shape of its output."""
-        return (self.features,)
+        if isinstance(read, Last):
+            return read._replace(c=self.features)
+        return (read[0], self.features) if are_tokens(read) else (self.features,)
+
+    def reads(self, read: Shape) -> int:
+        """Return how many numbers it reads at a time."""
+        return read[-1] if are_tokens(read) else math.prod(read)
 
     def weights(self, read: Shape) -> int:
         """Return the number of its weights."""
-        return math.prod(read) * self.features
+        return self.reads(read) * self.features
 
     def macs(self, read: Shape) -> int:
         """Return its multiply-adds for one image."""
-        return self.weights(read)
+        return math.prod(read) * self.features
 
 
 def text(layers: Layers) -> str:
@@ -249,9 +268,16 @@ def map_of(layer: LayerSpec, read: Shape) -> tuple[int, int, int]:
     ValueError
         If it is none.
     """
+    if are_tokens(read):
+        raise ValueError(f"{str(layer)!r} reads a map, and layers before it have made tokens of that")
     if len(read) != 3:
         raise ValueError(f"{str(layer)!r} reads a map, and a linear layer before it has left none")
     return read[0], read[1], read[2]
+
+
+def are_tokens(read: Shape) -> bool:
+    """Return whether a shape is of tokens, whose last size is how many numbers each has."""
+    return len(read) == 2 or isinstance(read, Last)
 
 
 def _suffix(mark: str, value: int) -> str:

@@ -7,6 +7,8 @@ from collections import OrderedDict
 
 import torch
 from torch import nn
+from torchvision.models.swin_transformer import ShiftedWindowAttention
+from torchvision.ops import Permute
 
 from dlas.axes.models.layers.joints import Add, Cat, Halves, Mul
 from dlas.axes.models.layers.kinds import (
@@ -21,8 +23,20 @@ from dlas.axes.models.layers.kinds import (
     PoolSpec,
     Shape,
     ShuffleSpec,
+    are_tokens,
     weights,
     written,
+)
+from dlas.axes.models.layers.tokens import (
+    AttentionSpec,
+    FirstSpec,
+    LastSpec,
+    LayerNormSpec,
+    MergeSpec,
+    PatchSpec,
+    PositionsSpec,
+    ScaleSpec,
+    SequenceSpec,
 )
 
 MOST_WEIGHTS = 200_000_000
@@ -95,6 +109,70 @@ class Branches(nn.Module):
         return torch.cat([branch(x) for branch in self.branches], dim=1)
 
 
+class SequenceModule(nn.Module):
+    """The pixels of a map one after the other."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map [n, c, h, w] to [n, h w, c]."""
+        return x.flatten(2).transpose(1, 2)
+
+
+class Positions(nn.Module):
+    """A vector for each place, which is added."""
+
+    def __init__(self, places: int, features: int) -> None:
+        super().__init__()
+        self.vectors = nn.Parameter(0.02 * torch.randn(1, places, features))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map [n, places, features] to the same."""
+        return x + self.vectors
+
+
+class Scale(nn.Module):
+    """A factor for each of a token's numbers."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.factors = nn.Parameter(torch.ones(features))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map [..., features] to the same."""
+        return x * self.factors
+
+
+class Merge(nn.Module):
+    """Four neighbours side by side in one token; a row or a column that is missing is zero."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map [n, h, w, c] to [n, h / 2, w / 2, 4 c]."""
+        _, h, w, _ = x.shape
+        x = nn.functional.pad(x, (0, 0, 0, w % 2, 0, h % 2))
+        quarters = [x[:, row::2, column::2] for column in (0, 1) for row in (0, 1)]
+        return torch.cat(quarters, -1)
+
+
+class Attention(nn.Module):
+    """Self-attention of all tokens."""
+
+    def __init__(self, features: int, heads: int) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(features, heads, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map [n, tokens, features] to the same."""
+        y: torch.Tensor = self.attention(x, x, x, need_weights=False)[0]
+        return y
+
+
+class MeanToken(nn.Module):
+    """The mean over tokens."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map [n, ..., features] to [n, features]."""
+        return x.flatten(1, -2).mean(1)
+
+
 def network(layers: Layers, shape: Shape, classes: int) -> nn.Sequential:
     """Return the layers, global average pooling where they leave a map, and a linear layer to the classes.
 
@@ -104,12 +182,14 @@ def network(layers: Layers, shape: Shape, classes: int) -> nn.Sequential:
         If they cannot read images of this shape, or are too large.
     """
     after = written(layers, shape)
-    features = after[0]
+    features = after[-1] if are_tokens(after) else after[0]
     total = weights(layers, shape) + features * classes
     if total > MOST_WEIGHTS:
         raise ValueError(f"it has {total:,} weights, more than {MOST_WEIGHTS:,}")
     module = _sequence(layers, shape)
-    if len(after) == 3:
+    if are_tokens(after):
+        module.add_module("pool", MeanToken())
+    elif len(after) == 3:
         module.add_module("pool", nn.AdaptiveAvgPool2d(1))
         module.add_module("flatten", nn.Flatten())
     module.add_module("classes", nn.Linear(features, classes))
@@ -127,7 +207,7 @@ def _sequence(layers: Layers, shape: Shape) -> nn.Sequential:
         if math.prod(layer.written(shape)) > MOST_VALUES:
             raise ValueError(f"{str(layer)!r} writes more than {MOST_VALUES:,} values an image")
         name, module = _made(layer, shape, isinstance(following, NormSpec))
-        if isinstance(layer, LinearSpec) and len(shape) == 3:
+        if isinstance(layer, LinearSpec) and len(shape) == 3 and not are_tokens(shape):
             made[f"flatten{place}"] = nn.Flatten()
         made[f"{name}{place}"] = module
         shape = layer.written(shape)
@@ -151,7 +231,29 @@ def _made(layer: LayerSpec, shape: Shape, normalised: bool) -> Made:
         case ShuffleSpec(groups):
             return "shuffle", ShuffleModule(groups)
         case LinearSpec(features):
-            return "linear", nn.Linear(math.prod(shape), features)
+            return "linear", nn.Linear(layer.reads(shape), features)
+        case PatchSpec(_, filters):
+            window = layer.window(shape)
+            return "patch", nn.Conv2d(shape[0], filters, window, window)
+        case SequenceSpec():
+            return "sequence", SequenceModule()
+        case LastSpec():
+            return "last", Permute([0, 2, 3, 1])
+        case FirstSpec():
+            return "first", Permute([0, 3, 1, 2])
+        case PositionsSpec():
+            return "positions", Positions(*shape)
+        case LayerNormSpec():
+            return "ln", nn.LayerNorm(shape[-1])
+        case ScaleSpec():
+            return "scale", Scale(shape[-1])
+        case MergeSpec():
+            return "merge", Merge()
+        case AttentionSpec(heads, None):
+            return "attention", Attention(shape[-1], heads)
+        case AttentionSpec(heads, int(window), shifted):
+            shift = [window // 2 if shifted else 0] * 2
+            return "attention", ShiftedWindowAttention(shape[-1], [window, window], shift, heads)
         case Add(body):
             return "add", Residual(_sequence(body, shape))
         case Mul(body):

@@ -19,6 +19,17 @@ from dlas.axes.models.layers.kinds import (
     ShuffleSpec,
     text,
 )
+from dlas.axes.models.layers.tokens import (
+    AttentionSpec,
+    FirstSpec,
+    LastSpec,
+    LayerNormSpec,
+    MergeSpec,
+    PatchSpec,
+    PositionsSpec,
+    ScaleSpec,
+    SequenceSpec,
+)
 
 LONGEST = 20_000
 """Characters of a list."""
@@ -26,12 +37,16 @@ DEEPEST = 8
 """How deep layers that hold others may lie in one another."""
 CAT = "cat"
 LARGEST = {"window": 31, "stride": 16, "channels": 65_536}
+"""By what a number is."""
 EXAMPLES = (
     *("conv3x3-64/2", "conv3x3-64g4", "conv3x3-64d2", "dw5x5/2", "linear-256"),
     *("max3/2", "avg2/2", "adaptive7", "bn", *ACTIVATIONS, "shuffle2"),
     *("add(conv3x3-64,bn)", "mul(adaptive1,conv1x1-64,sigmoid)", "halves(conv3x3-64,bn)"),
     "cat(input|conv1x1-32)",
+    *("patch16-192", "sequence", "positions", "add(ln,attention3)", "last", "attention3w7", "merge", "first"),
 )
+ALONE = (SequenceSpec(), LastSpec(), FirstSpec(), PositionsSpec(), LayerNormSpec(), ScaleSpec(), MergeSpec())
+"""Layers that have no numbers."""
 MARK = re.compile(r"[(),|]")
 TOKEN = re.compile(r"[(),|]|[^(),|]+")
 
@@ -116,9 +131,9 @@ def _leaf(token: str) -> LayerSpec:
 
 
 KINDS = {
-    **dict.fromkeys(("r", "s", "size"), "window"),
+    **dict.fromkeys(("r", "s", "size", "window"), "window"),
     **dict.fromkeys(("stride", "dilation"), "stride"),
-    **dict.fromkeys(("filters", "groups", "features"), "channels"),
+    **dict.fromkeys(("filters", "groups", "features", "heads"), "channels"),
 }
 """The limit that holds for each number."""
 WINDOW, STRIDE = r"(?P<r>\d+)x(?P<s>\d+)", r"(/(?P<stride>\d+))?"
@@ -133,6 +148,12 @@ PATTERNS: dict[str, Callable[..., LayerSpec]] = {
     r"adaptive(?P<size>\d+)": lambda token, **numbers: AdaptivePoolSpec(**numbers),
     r"shuffle(?P<groups>\d+)": lambda token, **numbers: ShuffleSpec(**numbers),
     r"linear-(?P<features>\d+)": lambda token, **numbers: LinearSpec(**numbers),
+    r"patch(?P<size>\d+)-(?P<filters>\d+)": lambda token, **numbers: PatchSpec(**numbers),
+    r"attention(?P<heads>\d+)": lambda token, **numbers: AttentionSpec(**numbers),
+    r"attention(?P<heads>\d+)w(?P<window>\d+)s?": (
+        lambda token, **numbers: AttentionSpec(**numbers, shifted=token.endswith("s"))
+    ),
+    **{str(spec): lambda token, spec=spec: spec for spec in ALONE},
 }
 """How layers are written."""
 
