@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from dlas.prediction.adaptive.share.acquisition import fastest, first_share
 from dlas.prediction.adaptive.share.outcomes import PointOutcome
 from dlas.prediction.adaptive.share.share import batches_of_share, budget_of, process_of
 from dlas.prediction.adaptive.share.space import Space
-from dlas.prediction.adaptive.share.strategy import SHORT, near
+from dlas.prediction.adaptive.share.strategy import SAMPLES, near
 from dlas.sweep.rows.results import Row, read_rows
 from dlas.sweep.study.point import Point
 
@@ -95,7 +95,7 @@ def race(rows: Sequence[Row]) -> Race | None:
     timed = [row for row in rows if row.timed]
     space = Space.of([Point.of(vars(row)) for row in timed])
     truth = np.array([statistics.median(row.latency_s) for row in timed])
-    times = {at: statistics.median(row.latency_s[: SHORT["repeats"]]) for at, row in enumerate(timed)}
+    times = {at: statistics.median(row.latency_s[:SAMPLES]) for at, row in enumerate(timed)}
     full = sorted(near(times, space.rivals))
     groups, counts = np.unique(space.rivals, return_counts=True)
     contested = np.isin(space.rivals, groups[counts > 1])
@@ -104,10 +104,11 @@ def race(rows: Sequence[Row]) -> Race | None:
     looks = np.where(np.isin(np.arange(len(timed)), full), truth, np.nan)[contested]
     found, best = (fastest(each, space.rivals[contested]) for each in (looks, truth[contested]))
     apart = truth[contested][found] / truth[contested][best] - 1
-    measuring = np.array([(row.seconds or {}).get("measure", 0.0) for row in timed])
-    whole = np.array([sum((row.seconds or {}).values()) for row in timed])
+    seconds = [cast(Mapping[str, float], row.seconds or {}) for row in timed]
+    measuring = np.array([each.get("measure", 0.0) for each in seconds])
+    whole = np.array([sum(each.values()) for each in seconds])
     # A race warms up and takes its samples.
-    spent = (whole - measuring).sum() + measuring[full].sum() + sum((SHORT["repeats"] + 1) * t for t in truth)
+    spent = (whole - measuring).sum() + measuring[full].sum() + (SAMPLES + 1) * truth.sum()
     share = float(spent / whole.sum())
     return Race(len(apart), len(full) / len(timed), float(apart.mean()), float(apart.max()), share)
 

@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from dlas.prediction.learning.evaluation import CLOSE, SHORT_S
-from dlas.prediction.learning.fitting import cross_fit, fit
-from dlas.prediction.learning.intervals import half_width
+from dlas.prediction.learning.evaluation import CLOSE
+from dlas.prediction.learning.fitting import Calibration, calibrated, cross_fit, fit, predicted_kernels
+from dlas.prediction.learning.kernel_spread import SHORT_S
 from dlas.prediction.learning.metrics import relative_errors, score
 from dlas.prediction.learning.noise import noise_floor
 from dlas.prediction.learning.points import Points, read_points
@@ -87,8 +87,8 @@ def main() -> None:
     measured = dict(settings(read_points(given.networks, given.target, kernels=True)))
     networks = {setting: points for setting, points in measured.items() if setting in drawn}
     boosted = parts.make("predictor", "boosted_kernels", {"trials": given.trials})
-    widths = print_kernels(drawn, boosted, given.target)
-    fitted = print_networks(drawn, networks, given.target, boosted, widths)
+    calibrations = print_kernels(drawn, boosted, given.target)
+    fitted = print_networks(drawn, networks, given.target, boosted, calibrations)
     print_worst(networks, fitted, given.target)
     print_generality(networks, given.networks, fitted, given.target)
     print_speeds(drawn, fitted, given.target)
@@ -150,15 +150,21 @@ def print_told(folder: Path) -> None:
 
 def print_kernels(
     drawn: Mapping[Setting, Points], part: Predictor, target: str
-) -> dict[Setting, float | None]:
-    """Print the errors of kernels held out (Table 4); return the half widths of intervals."""
+) -> dict[Setting, tuple[Calibration, Calibration]]:
+    """Print the errors of kernels held out (Table 4).
+
+    Returns
+    -------
+    dict of Setting to (Calibration, Calibration)
+        How wide the intervals of networks are; and how wide one width for all would be.
+    """
     print("\n| compiler | threads | kernels | number | share of time | mean error | within 10 % | again |")
     print("|---|---|---|---|---|---|---|---|")
-    widths = {}
+    calibrations = {}
     for setting, points in drawn.items():
         repeated_kinds, before, after = measured_again(points)
         samples, tried = cross_fit(part, points.merged(target), target, HELD_OUT, say=lambda line: None)
-        found = [each.kernels for each in tried if each.kernels is not None]
+        found = [each.kernels.timed() for each in tried if each.kernels is not None]
         kinds, predicted, measured = (
             np.concatenate([getattr(each, name) for each in found])
             for name in ("kinds", "predicted", "measured")
@@ -173,11 +179,9 @@ def print_kernels(
                 f"{np.mean(errors <= CLOSE):.0%} | {floor:.0%} of {again[name].sum()} |",
                 flush=True,
             )
-        places = np.concatenate([each.fold.tried for each in tried])
-        guesses = np.concatenate([each.predicted for each in tried])
-        groups = points.merged(target).frame["network"].to_numpy()[places].tolist()
-        widths[setting] = half_width(guesses, samples.target[places], groups)
-    return widths
+        without = [replace(each, kernels=None) for each in tried]
+        calibrations[setting] = calibrated(samples, tried), calibrated(samples, without)
+    return calibrations
 
 
 def classes(kinds: Array, seconds: Array) -> dict[str, npt.NDArray[np.bool_]]:
@@ -208,11 +212,18 @@ def print_networks(
     networks: Mapping[Setting, Points],
     target: str,
     boosted: Predictor,
-    widths: Mapping[Setting, float | None],
+    calibrations: Mapping[Setting, tuple[Calibration, Calibration]],
 ) -> dict[Setting, KernelSum]:
-    """Print the errors of networks never fitted (Table 6, Figure 4); return what was fitted."""
-    print(f"\n| compiler | threads | rows | floor | {' | '.join(PREDICTORS)} | within 10 % | covered | sum |")
-    print("|---|---|---|---|" + "---|" * (len(PREDICTORS) + 3))
+    """Print the errors of networks never fitted (Table 6, Figure 4); return what was fitted.
+
+    `half-width` is of the network in the middle, in logarithms, and `one` says how many intervals would cover
+    and how wide they would be if all were as wide.
+    """
+    print(
+        f"\n| compiler | threads | rows | floor | {' | '.join(PREDICTORS)} | within 10 % "
+        "| covered | half-width | one: covered | one: half-width | sum |"
+    )
+    print("|---|---|---|---|" + "---|" * (len(PREDICTORS) + 6))
     kept = {}
     for setting, points in networks.items():
         floor, own = noise_floor(points.frame, target), points.merged(target)
@@ -226,20 +237,29 @@ def print_networks(
                 assert isinstance(fitted, KernelSum)
                 kept[setting], boosted_samples = fitted, tried
         measured = boosted_samples.target
-        width = np.exp(widths[setting] or np.nan)
-        scores = {
-            name: score(guess, measured, guess / width, guess * width, own.frame["network"].tolist())
-            for name, guess in errors.items()
-        }
+        kernels, off = (
+            predicted_kernels(kept[setting], boosted_samples),
+            np.log(measured / errors["boosted_kernels"]),
+        )
+        widths = [each.of(kernels, len(measured)) for each in calibrations[setting]]
+        scores = {name: score(guess, measured) for name, guess in errors.items()}
         plain = replace(kept[setting], factor=1.0, overhead=0.0).predict(boosted_samples)
         best = scores["boosted_kernels"]
         cells = " | ".join(f"{scores[name].mape:.1%}" for name in PREDICTORS)
         print(
             f"{begin(setting)} {best.rows} | {'' if floor is None else f'{floor:.1%}'} | {cells} | "
-            f"{best.within[1]:.0%} | {best.coverage:.0%} | {relative_errors(plain, measured).mean():.1%} |",
+            f"{best.within[1]:.0%} | {' | '.join(_covering(off, each) for each in widths)} | "
+            f"{relative_errors(plain, measured).mean():.1%} |",
             flush=True,
         )
     return kept
+
+
+def _covering(off: Array, half_widths: Array | None) -> str:
+    """Return how many intervals cover, and how wide they are in the middle."""
+    if half_widths is None:
+        return " | "
+    return f"{np.mean(np.abs(off) <= half_widths):.0%} | {np.median(half_widths):.3f}"
 
 
 def print_worst(networks: Mapping[Setting, Points], fitted: Mapping[Setting, KernelSum], target: str) -> None:

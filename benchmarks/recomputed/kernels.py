@@ -13,6 +13,7 @@ from benchmarks import kernel_predictions as benchmark
 from benchmarks.recomputed.kept import EXPERIMENTS, geometric_mean, lines, only, points, slow
 from benchmarks.recomputed.markdown import Value, numbers, tables
 from dlas.analysis.matching import timed
+from dlas.prediction.learning.fitting import Calibration
 from dlas.prediction.learning.points import Points, read_points
 from dlas.stack import Predictor
 from dlas.sweep.rows.results import Row, read_rows
@@ -61,12 +62,12 @@ def _boosted() -> Predictor:
 
 
 @cache
-def _of_kernels() -> tuple[list[Mapping[str, str]], dict[benchmark.Setting, float | None]]:
-    """Return the lines of the table of kernels held out, and the half widths of intervals."""
+def _of_kernels() -> tuple[list[Mapping[str, str]], dict[benchmark.Setting, tuple[Calibration, Calibration]]]:
+    """Return the lines of the table of kernels held out, and how wide intervals are."""
     with contextlib.redirect_stdout(io.StringIO()) as text:
-        widths = benchmark.print_kernels(_settings(DRAWN), _boosted(), benchmark.TARGET)
+        calibrations = benchmark.print_kernels(_settings(DRAWN), _boosted(), benchmark.TARGET)
     (found,) = _rows_of(text.getvalue())
-    return found, widths
+    return found, calibrations
 
 
 @cache

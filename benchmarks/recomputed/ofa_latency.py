@@ -91,7 +91,7 @@ def _outcomes() -> list[Outcome]:
     """Return what a predictor fitted anew says and what was measured of winners, each after its reference."""
     (own,) = _setting(TARGET, "model/10", ROWS)
     samples, part = own.first.samples, _additive()
-    width = calibrated(samples, own.first.tried)
+    width = calibrated(samples, own.first.tried).half_width
     assert width is not None
     known: Points = evaluated.read(TARGET, WINNERS)
     asked = known.samples(part, TARGET, [""] * len(known))

@@ -134,6 +134,10 @@ def _intervals(card: SettingCard) -> str:
     if card.setting.half_width is None:
         return "none"
     told = f"{LEVEL:.0%}: {_width(card.setting.half_width)}"
+    if card.setting.spread is not None:
+        told += " for the network in the middle, narrower where many kernels share the time"
+    if card.setting.tried_after:
+        told += f", by {number_of(card.setting.tried_after, 'network')} measured after the fit"
     if card.scores.coverage is None:
         return told
     error = "" if card.scores.coverage_error is None else f" ± {percent(card.scores.coverage_error)}"

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dlas.prediction.learning.fitting import HeldOut
+from dlas.prediction.learning.kernel_spread import SHORT_S
 from dlas.prediction.learning.metrics import Scores, relative_errors, score
 from dlas.stack import Samples
 from dlas.stack.types import Floats
 
-SHORT_S = 20e-6
-"""Kernels that take less are scored together, apart from the others."""
 SHORT = f"below {1e6 * SHORT_S:.0f} µs"
 CLOSE = 0.1
 """Relative error of kernels for which the share within it is told."""
@@ -73,7 +72,7 @@ class Evaluation:
         Empty for predictors that do not read kernels.  Times below :data:`SHORT_S` are mostly the cost of a
         call and of the clock.  (MIRAGE, Table 4)
         """
-        found = [each.kernels for each in self.tried if each.kernels is not None]
+        found = [each.kernels.timed() for each in self.tried if each.kernels is not None]
         if not found:
             return []
         kinds, predicted, measured = (
@@ -92,17 +91,12 @@ class Evaluation:
         predicted = np.concatenate([each.predicted for each in tried])
         places = np.concatenate([each.fold.tried for each in tried])
         measured = self.samples.target[places]
-        if any(each.half_width is None for each in tried):
+        widths = [each.half_widths for each in tried if each.half_widths is not None]
+        if len(widths) < len(tried):
             return score(predicted, measured)
-        spread = np.concatenate([_factor(each) for each in tried])
+        spread = np.exp(np.concatenate(widths))
         groups = [self.samples.groups[place] for place in places]
         return score(predicted, measured, predicted / spread, predicted * spread, groups)
-
-
-def _factor(tried: HeldOut) -> Floats:
-    """Return the factor between a prediction and its bounds, for each row of a fold."""
-    assert tried.half_width is not None
-    return np.full(len(tried.predicted), np.exp(tried.half_width))
 
 
 def _kernel_scores(kind: str, predicted: Floats, measured: Floats, total: float) -> KernelScores:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-import numpy.typing as npt
 
 from dlas.errors import InputError
 from dlas.prediction.learning.intervals import half_width
+from dlas.prediction.learning.kernel_spread import KernelSpread, PredictedKernels
 from dlas.prediction.learning.points import NETWORK, Points, describe_left_out
 from dlas.prediction.learning.splits import DEVICE, OF_SETTING, Criterion, Fold, check_leaks, folds
 from dlas.stack import Fitted, Predictor, Samples, Workspace
@@ -25,17 +25,6 @@ PARTS = 10
 
 
 @dataclass(frozen=True)
-class KernelTimes:
-    """What a predictor says of kernels that it was not fitted to, beside what was measured."""
-
-    kinds: npt.NDArray[np.str_]
-    """[n] of str."""
-    predicted: Floats
-    measured: Floats
-    """[n], s."""
-
-
-@dataclass(frozen=True)
 class HeldOut:
     """What a predictor says of rows that it was not fitted to."""
 
@@ -43,10 +32,33 @@ class HeldOut:
     """Its places count in the samples of the setting."""
     predicted: Floats
     """[rows of the fold]."""
-    half_width: float | None
-    """Of the intervals, in natural logarithms; None where groups are too few."""
-    kernels: KernelTimes | None = None
+    kernels: PredictedKernels | None = None
     """Of predictors of kernels, what they say of each."""
+    half_widths: Floats | None = None
+    """Of the intervals [rows of the fold], in natural logarithms; None where groups are too few."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How wide the intervals of networks are that were never fitted."""
+
+    half_width: float | None = None
+    """In natural logarithms, of the network in the middle of those that were held out; None where groups are
+    too few.
+    """
+    spread: KernelSpread | None = None
+    """How wide those of other networks are; None where they are as wide."""
+
+    def of(self, kernels: PredictedKernels | None, networks: int) -> Floats | None:
+        """Return half of the width of each network's interval; None where groups are too few."""
+        if self.half_width is None:
+            return None
+        return self.half_width * scales_of(self.spread, kernels, networks)
+
+
+def scales_of(spread: KernelSpread | None, kernels: PredictedKernels | None, networks: int) -> Floats:
+    """Return how wide the intervals of networks are relative to that of the one in the middle."""
+    return np.ones(networks) if spread is None or kernels is None else spread.scales(kernels)
 
 
 def values_of(points: Points, criterion: Criterion) -> list[str]:
@@ -128,59 +140,60 @@ def cross_fit(
     samples = points.samples(predictor, target, groups)
     networks = points.frame[NETWORK].tolist()
     parts = list(folds(criterion, groups, seed))
-    predicted, kernels = [], []
+    tried = []
     for fold in parts:
         if criterion.makes_networks:
             check_leaks(fold, samples.ids, networks)
-        fitted, tried = fit(predictor, samples.take(fold.fitted), seed, say), samples.take(fold.tried)
-        predicted.append(fitted.predict(tried))
-        kernels.append(_kernel_times(fitted, tried))
+        tried.append(_held_out(predictor, samples, fold, seed, say))
         say(f"{type(predictor).__name__.lower()}: {fold.name}")
-    if len(parts) == 1:
-        widths = [_inner_width(predictor, samples.take(parts[0].fitted), criterion, seed, say)]
+    if len(tried) == 1:
+        inner = samples.take(parts[0].fitted)
+        calibrations = [_from_groups_of(inner, predictor, criterion, seed, say)]
     else:
-        widths = [_outer_width(samples, parts, predicted, place) for place in range(len(parts))]
-    return samples, [HeldOut(*each) for each in zip(parts, predicted, widths, kernels, strict=True)]
-
-
-def _kernel_times(fitted: Fitted, tried: Samples) -> KernelTimes | None:
-    """Return what a predictor says of the kernels that were timed; None if it does not read kernels."""
-    if tried.kernels is None:
-        return None
-    timed = tried.kernels.take(tried.kernels.seconds > 0)
-    predicted = fitted.of_kernels(timed)
-    return None if predicted is None else KernelTimes(timed.kinds, predicted, timed.seconds)
-
-
-def calibrated(samples: Samples, tried: Sequence[HeldOut]) -> float | None:
-    """Return half of the width of the intervals of new groups, from all groups that were held out."""
-    return _outer_width(samples, [each.fold for each in tried], [each.predicted for each in tried], None)
-
-
-def _outer_width(
-    samples: Samples, parts: Sequence[Fold], predicted: Sequence[Floats], without: int | None
-) -> float | None:
-    """Return half of the interval's width from the errors in all folds but one."""
-    chosen = [place for place in range(len(parts)) if place != without]
-    if not chosen:
-        return None
-    places = np.concatenate([parts[place].tried for place in chosen])
-    groups = [samples.groups[place] for place in places]
-    return half_width(np.concatenate([predicted[place] for place in chosen]), samples.target[places], groups)
-
-
-def _inner_width(
-    predictor: Predictor, samples: Samples, criterion: Criterion, seed: int, say: Say
-) -> float | None:
-    """Return half of the interval's width from groups of these samples, each held out in turn."""
-    if len(set(samples.groups)) < 2:
-        return None
-    parts = list(folds(Criterion(criterion.column), samples.groups, seed))
-    predicted = [
-        fit(predictor, samples.take(part.fitted), seed, say).predict(samples.take(part.tried))
-        for part in parts
+        others = ([*tried[:place], *tried[place + 1 :]] for place in range(len(tried)))
+        calibrations = [calibrated(samples, each) for each in others]
+    return samples, [
+        replace(each, half_widths=calibration.of(each.kernels, len(each.predicted)))
+        for each, calibration in zip(tried, calibrations, strict=True)
     ]
-    return _outer_width(samples, parts, predicted, None)
+
+
+def _held_out(predictor: Predictor, samples: Samples, fold: Fold, seed: int, say: Say) -> HeldOut:
+    """Fit without a fold, and predict it."""
+    fitted, tried = fit(predictor, samples.take(fold.fitted), seed, say), samples.take(fold.tried)
+    return HeldOut(fold, fitted.predict(tried), predicted_kernels(fitted, tried))
+
+
+def predicted_kernels(fitted: Fitted, samples: Samples) -> PredictedKernels | None:
+    """Return what a predictor says of the kernels of samples; None if it reads none."""
+    if samples.kernels is None:
+        return None
+    predicted = fitted.of_kernels(samples.kernels)
+    return None if predicted is None else PredictedKernels(samples.kernels, predicted, len(samples))
+
+
+def calibrated(samples: Samples, tried: Sequence[HeldOut]) -> Calibration:
+    """Return how wide the intervals of new groups are, from groups that were held out."""
+    if not tried:
+        return Calibration()
+    places = np.concatenate([each.fold.tried for each in tried])
+    predicted, measured = np.concatenate([each.predicted for each in tried]), samples.target[places]
+    kernels = [each.kernels for each in tried if each.kernels is not None]
+    are_sums = kernels and samples.quantity.startswith("latency")
+    spread = KernelSpread.fitted(kernels, np.log(measured / predicted)) if are_sums else None
+    scales = np.concatenate([scales_of(spread, each.kernels, len(each.predicted)) for each in tried])
+    groups = [samples.groups[place] for place in places]
+    return Calibration(half_width(predicted, measured, groups, scales=scales), spread)
+
+
+def _from_groups_of(
+    samples: Samples, predictor: Predictor, criterion: Criterion, seed: int, say: Say
+) -> Calibration:
+    """Return how wide intervals are from the groups of samples, each held out in turn."""
+    if len(set(samples.groups)) < 2:
+        return Calibration()
+    parts = folds(Criterion(criterion.column), samples.groups, seed)
+    return calibrated(samples, [_held_out(predictor, samples, fold, seed, say) for fold in parts])
 
 
 def check_enough(points: Points, fewest: int) -> None:

@@ -92,7 +92,7 @@ def predict(stored: StoredPredictor, points: Points, anyway: bool = False) -> Pr
     return found
 
 
-def bound(value: Floats, unknown: Floats, half_width: float | None) -> tuple[Floats, Floats, Floats]:
+def bound(value: Floats, unknown: Floats, half_widths: Floats) -> tuple[Floats, Floats, Floats]:
     """Return what predictions are worth of which a share is for kernels of kinds that were never fitted.
 
     Parameters
@@ -101,8 +101,8 @@ def bound(value: Floats, unknown: Floats, half_width: float | None) -> tuple[Flo
         What a predictor says.
     unknown : array [n]
         The share.
-    half_width : float or None
-        Half of the width of its intervals, in natural logarithms; None where it has none.
+    half_widths : array [n]
+        Half of the width of its intervals, in natural logarithms; NaN where it has none.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def bound(value: Floats, unknown: Floats, half_width: float | None) -> tuple[Flo
         NaN where more than :data:`MOST_UNKNOWN` is unknown; the bounds also without a width.
     """
     known = np.where(unknown > MOST_UNKNOWN, np.nan, value)
-    factor = np.exp(np.nan if half_width is None else half_width) * (1 + UNKNOWN_FACTOR * unknown)
+    factor = np.exp(half_widths) * (1 + UNKNOWN_FACTOR * unknown)
     return known, known / factor, known * factor
 
 
@@ -185,7 +185,8 @@ def _fill(
     told, unknown = stored.told(fitted, samples)
     if samples.kernels is not None:
         found.unknown[places] = unknown
-    value, low, high = bound(told, unknown, None if strange else setting.half_width)
+    widths = setting.half_widths(stored.fitted[fitted], samples)
+    value, low, high = bound(told, unknown, np.full(len(points), np.nan) if strange else widths)
     found.value[places], found.low[places], found.high[places] = told if anyway else value, low, high
     for place in places[np.isnan(value)] if not anyway else ():
         found.refused[place] = REFUSED

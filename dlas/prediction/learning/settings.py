@@ -14,7 +14,7 @@ from dlas.prediction.learning import stored
 from dlas.prediction.learning.evaluation import Evaluation
 from dlas.prediction.learning.features import of_operators
 from dlas.prediction.learning.features.devices import FACTS
-from dlas.prediction.learning.fitting import calibrated, check_enough, cross_fit, fit
+from dlas.prediction.learning.fitting import Calibration, calibrated, check_enough, cross_fit, fit
 from dlas.prediction.learning.gains import TransferGain, gains
 from dlas.prediction.learning.metrics import Scores
 from dlas.prediction.learning.noise import noise_floor
@@ -212,7 +212,7 @@ def _record(
     each: SettingEvaluation,
     samples: Samples,
     fitted: Fitted,
-    half_width: float | None,
+    calibration: Calibration,
     pooled: Sequence[str],
 ) -> stored.SettingRecord:
     """Return what is known of a setting that was fitted, for any value of the columns ``pooled``."""
@@ -232,7 +232,8 @@ def _record(
         batches=(int(frame["batch"].min()), int(frame["batch"].max())),
         rows=sorted(frame["id"]),
         groups=sorted(set(samples.groups)),
-        half_width=half_width,
+        half_width=calibration.half_width,
+        spread=calibration.spread,
         floor=each.floor,
         tried=each.first.held_out(),
         evaluation=[_evaluation_record(*one) for one in each.evaluations.items()],

@@ -21,8 +21,11 @@ import pydantic
 
 from dlas.bench.store import fingerprint
 from dlas.bench.store.records import Strict, model_in
+from dlas.bench.store.replacing import replacing
 from dlas.errors import InputError
 from dlas.prediction.learning.features.kernels import COLUMNS
+from dlas.prediction.learning.fitting import predicted_kernels, scales_of
+from dlas.prediction.learning.kernel_spread import KernelSpread
 from dlas.prediction.learning.points import SETTING
 from dlas.prediction.predictors.fitted import folders
 from dlas.stack import Fitted, Kernels, Predictor, Samples
@@ -30,7 +33,7 @@ from dlas.stack.types import Floats
 from dlas.sweep.study import parts
 
 FILE = folders.FILE
-SCHEMA = 1
+SCHEMA = 2
 ANY = "any"
 """Value of a setting's column where a predictor is one for all values, also those that it never saw."""
 TOOLS = ("python", "numpy", "scipy", "scikit-learn", "xgboost", "safetensors")
@@ -98,6 +101,12 @@ class SettingRecord(Strict):
     """The groups that were held out in turn."""
     half_width: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)] | None
     """Of the interval, in natural logarithms; None where groups are too few."""
+    spread: KernelSpread | None = None
+    """Of latencies that are sums of kernels: how wide the intervals of networks are.  Then ``half_width`` is
+    of the network in the middle of those that were held out.
+    """
+    tried_after: pydantic.NonNegativeInt = 0
+    """Networks that were measured after the fit, and say how wide intervals are, too."""
     floor: Finite | None
     """The noise floor."""
     tried: dict[Text, tuple[Finite, Finite]]
@@ -111,11 +120,24 @@ class SettingRecord(Strict):
     files: dict[Annotated[str, pydantic.Field(pattern=r"^[A-Za-z_]\w*\.(safetensors|json)$")], Text]
     """Their SHA-256 by name."""
 
+    def half_widths(self, fitted: Fitted, samples: Samples) -> Floats:
+        """Return half of the width of the intervals of samples [n], NaN where groups are too few for any.
+
+        Parameters
+        ----------
+        fitted : Fitted
+            To the rows of this setting.
+        """
+        if self.half_width is None:
+            return np.full(len(samples), np.nan)
+        kernels = None if self.spread is None else predicted_kernels(fitted, samples)
+        return self.half_width * scales_of(self.spread, kernels, len(samples))
+
 
 class Record(Strict):
     """What ``predictor.json`` holds."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[1, 2] = 2
     """Version of this list of fields."""
     part: Text
     """The predictor's name."""
@@ -211,6 +233,24 @@ def write(folder: Path, record: Record, fitted: Sequence[Fitted], beside: bool =
         raise InputError(f"cannot write the predictor {str(folder)!r}: {error.strerror}") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def rewrite(folder: Path, record: Record) -> None:
+    """Replace the record of a predictor, whose arrays stay.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
+    text = (record.model_dump_json(indent=1) + "\n").encode()
+    try:
+        (folder / folders.SUMS).unlink(missing_ok=True)  # without it, either record can be read
+        for name, content in ((FILE, text), (folders.SUMS, folders.sums(text).encode())):
+            with replacing(folder / name) as partial:
+                partial.write_bytes(content)
+    except OSError as error:
+        raise InputError(f"cannot write the predictor {str(folder)!r}: {error.strerror}") from None
 
 
 def _move(partial: Path, folder: Path) -> None:

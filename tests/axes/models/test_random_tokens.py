@@ -70,7 +70,7 @@ def test_windows_are_those_of_swin() -> None:
         assert isinstance(layer, ShiftedWindowAttention)
         assert (layer.window_size, layer.shift_size, layer.num_heads) == ([3, 3], [shift, shift], 2)
     merging = SwinTransformer([4, 4], 24, [1, 1], [2, 2], [3, 3]).features[2]
-    merging.norm, merging.reduction = nn.Identity(), nn.Identity()  # type: ignore[union-attr,assignment]
+    merging.norm, merging.reduction = nn.Identity(), nn.Identity()
     assert torch.equal(found[5], merging(found[4])) and found[5].shape == (2, 4, 4, 96)
     assert found[7].shape == (2, 4, 4, 40) and found[9].shape == (2, 40)
 
@@ -100,10 +100,10 @@ def test_what_a_layer_writes_and_takes_is_foreseen() -> None:
             read = torch.zeros(1, 3, 53, 40)
             after = nn.Sequential(*list(made.children())[: len(layers)])(read)
             assert tuple(after.shape[1:]) == tuple(written(layers, (3, 53, 40)))
-    for layers in (VIT, SWIN, CONVNEXT):
-        specs = parse(layers)
-        features = written(specs, (3, 32, 32))[-1 if layers != CONVNEXT else 0]
-        counted = count_macs(RandomTokens(layers).module((3, 32, 32), 10), (3, 32, 32))
+    for spelled in (VIT, SWIN, CONVNEXT):
+        specs = parse(spelled)
+        features = written(specs, (3, 32, 32))[-1 if spelled != CONVNEXT else 0]
+        counted = count_macs(RandomTokens(spelled).module((3, 32, 32), 10), (3, 32, 32))
         products = sum(of_products(each, read) for each, read in inside(specs, (3, 32, 32)))
         assert macs(specs, (3, 32, 32)) - products <= counted <= macs(specs, (3, 32, 32)) + 10 * features
 

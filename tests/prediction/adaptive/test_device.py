@@ -109,6 +109,13 @@ def test_the_folder_holds_a_predictor_beside_its_rows(made: Made) -> None:
     assert found["latency_low_s"].notna().all()
 
 
+def test_the_networks_never_seen_say_how_wide_intervals_are(made: Made) -> None:
+    (setting,) = stored.read(made.folder).record.settings
+    assert setting.tried_after == 2 and setting.spread is not None
+    told = [line for line in made.said if "intervals" in line and "2 networks never seen were off" in line]
+    assert len(told) == 1, "once, also where the same command goes on"
+
+
 def test_its_card_tells_of_the_networks_never_seen(made: Made, dlas_here: Command) -> None:
     shown = dlas_here("show", str(made.folder)).stdout
     assert re.search(r"never seen +mean error [\d.]+% of 4 points; \d+% within", shown)

@@ -179,9 +179,12 @@ def test_a_chosen_tenth_says_more_than_a_random_one(space: Space, truth: list[fl
 
 
 def test_intervals_cover_what_was_not_measured(space: Space, truth: list[float]) -> None:
-    rest = predict_rest(space, explored(space, 0.1, Recorder(truth)))
-    measured = np.array(truth)[rest.rows]
-    assert 0.8 <= ((rest.low <= measured) & (measured <= rest.high)).mean() <= 0.99
+    shares = []
+    for seed in range(3):
+        rest = predict_rest(space, explored(space, 0.1, Recorder(truth), seed=seed))
+        measured = np.array(truth)[rest.rows]
+        shares.append(((rest.low <= measured) & (measured <= rest.high)).mean())
+    assert 0.8 <= np.mean(shares) <= 0.99
     assert len(rest.rows) == len(space) - math.ceil(len(space) / 10) and not any(rest.doubts)
     assert rest.error is not None and 0 < rest.error < 0.3 and len(rest.digest) == 64
 

@@ -17,5 +17,5 @@ def test_what_is_unknown_widens_an_interval_until_nothing_is_predicted() -> None
 
 
 def test_without_a_width_a_prediction_has_no_interval() -> None:
-    value, low, high = bound(np.array([1.0]), np.array([0.05]), None)
+    value, low, high = bound(np.array([1.0]), np.array([0.05]), np.array([np.nan]))
     assert value[0] == 1.0 and np.isnan(low[0]) and np.isnan(high[0])

@@ -9,7 +9,7 @@ from dlas.prediction.learning.intervals import LEVEL
 from dlas.prediction.learning.metrics import Scores
 from dlas.prediction.learning.points import Points
 from dlas.stack.types import Floats
-from dlas.sweep.rows.labels import duration, points
+from dlas.sweep.rows.labels import duration, number_of, points
 
 
 def as_drawn(count: int) -> str:
@@ -87,3 +87,15 @@ def held_out(scores: Scores) -> str:
     """Return the line that says how wrong the predictor is on the networks that were held out of fits."""
     covered = "" if scores.coverage is None else f", {scores.coverage:.0%} within their {LEVEL:.0%} interval"
     return f"  {scores.mape:.1%} off on networks held out{covered}"
+
+
+def recalibrated(before: float, now: float, networks: int) -> str:
+    """Return the line that says how wide intervals are with the networks that were never seen.
+
+    Parameters
+    ----------
+    before, now : float
+        Half of the width in the middle, in logarithms.
+    """
+    by = number_of(networks, "network")
+    return f"  {LEVEL:.0%} intervals {now / before:.2f} times as wide, by how far {by} never seen were off"

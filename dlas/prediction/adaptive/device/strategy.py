@@ -41,9 +41,10 @@ from dlas.prediction.adaptive.loop import Batch, Loop, LoopBudget, SteppedStrate
 from dlas.prediction.learning import stored
 from dlas.prediction.learning.examples import example_of, operators_of
 from dlas.prediction.learning.fitting import quiet
+from dlas.prediction.learning.intervals import with_networks
 from dlas.prediction.learning.noise import noise_floor
 from dlas.prediction.learning.points import NETWORK, Points, usable_points
-from dlas.prediction.learning.predictions import predict
+from dlas.prediction.learning.predictions import MOST_UNKNOWN, predict
 from dlas.prediction.learning.settings import EvaluationProtocol, evaluate_settings, fit_settings
 from dlas.prediction.learning.splits import Criterion
 from dlas.prediction.predictors.additive import Additive
@@ -311,9 +312,37 @@ class DeviceStrategy(SteppedStrategy):
         for _, own in itertools.groupby(told, key=lambda point: point.model):
             yield self._batch(list(own), UNSEEN)
             yield from self._again()
+        self._recalibrate(fitted, asked)
         rows = frame_of(self.rows[UNSEEN].values())
         left_out = rows[~timed(rows)]["reason"].fillna("it has no time")
         self.failed += Counter(left_out.astype(str))
+
+    def _recalibrate(self, fitted: stored.StoredPredictor, asked: Points) -> None:
+        """Let the networks never seen say how wide intervals are, too.
+
+        Parameters
+        ----------
+        asked : Points
+            Of these networks, as they were predicted.
+        """
+        (setting,), (own,), measured = fitted.record.settings, fitted.fitted.values(), self.measured()
+        tried = asked.take(np.flatnonzero(asked.frame["id"].isin(measured)))
+        if setting.half_width is None or setting.tried_after or not len(tried):
+            return
+        samples = tried.samples(fitted.part, self.asked.target, [""] * len(tried))
+        (predicted, unknown), widths = own.told(samples), setting.half_widths(own, samples)
+        times = tried.frame["id"].map(measured).to_numpy(dtype=np.float64)
+        off = pd.Series(
+            np.log(times / predicted) * setting.half_width / widths, tried.frame["model"].astype(str)
+        )
+        squares = (off**2)[unknown <= MOST_UNKNOWN].groupby(level=0).mean()
+        width = with_networks(setting.half_width, np.sqrt(squares.to_numpy()))
+        if not len(squares):
+            return
+        self.say(lines.recalibrated(setting.half_width, width, len(squares)))
+        update = {"half_width": width, "tried_after": len(squares)}
+        record = fitted.record.model_copy(update={"settings": [setting.model_copy(update=update)]})
+        stored.rewrite(self.folder, record)
 
 
 def jobs_of(steps: Steps) -> int:

@@ -110,24 +110,28 @@ class PredictorSource:
         """
         part, target = self.known.part, self.known.record.target
         if self.fast:
-            value, unknown = self._predicted(samples_of(part, target, points))
+            told = self._predicted(samples_of(part, target, points))
         else:
-            value, unknown = np.full(len(points), np.inf), np.zeros(len(points))
+            told = np.full(len(points), np.inf), np.zeros(len(points)), np.zeros(len(points))
             made = self.session.part.plan(self.space.small, points, kernels=part.level == "kernel")
             examples = {each.row.id: each for each in made.points}
             places = [at for at, point in enumerate(points) if point.id in examples]
             if places:
                 own = Points.of([examples[points[at].id] for at in places])
-                value[places], unknown[places] = self._predicted(own.samples(part, target, [""] * len(own)))
-        value, _, high = bound(value, unknown, self.setting.half_width or 0.0)
+                known = self._predicted(own.samples(part, target, [""] * len(own)))
+                for whole, some in zip(told, known, strict=True):
+                    whole[places] = some
+        value, _, high = bound(*told)
         return np.nan_to_num(value, nan=np.inf), np.nan_to_num(high, nan=np.inf)
 
-    def _predicted(self, samples: Samples) -> tuple[Floats, Floats]:
+    def _predicted(self, samples: Samples) -> tuple[Floats, Floats, Floats]:
+        """Return what is predicted, the share of it that is unknown, and half of the intervals' widths."""
         if samples.columns != tuple(self.setting.columns):
             raise InputError(
                 "the predictor was fitted to other features than these points have; fit it again"
             )
-        return self.fitted.told(samples)
+        widths = self.setting.half_widths(self.fitted, samples)
+        return *self.fitted.told(samples), np.nan_to_num(widths, nan=0.0)
 
 
 @dataclass

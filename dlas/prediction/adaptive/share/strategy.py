@@ -46,13 +46,15 @@ ENOUGH = 2
 TARGET = "latency_s"
 RACE = "race"
 """The folder of what ran a few times, in that of the rows."""
-SHORT = {"repeats": 3, "minimum": 1, "seconds": 2.0, "slices": 1, "layer_repeats": 0}
+SAMPLES = 3
+"""What a point's time in a race is the median of."""
+SHORT = {"repeats": SAMPLES, "minimum": 1, "seconds": 2.0, "slices": 1, "layer_repeats": 0}
 """How points are measured in a race."""
-NEAR = 1.5
+NEAR = 1.3
 """What took at most so many times as long as the fastest of its rivals is measured in full."""
 USUAL_SHARES = {"rest": 0.1, "fastest": 1.0}
 """Share of the points that is measured, or takes part in the race, where nobody says."""
-OF_RACE = f"{SHORT['repeats']} samples in a race, over {NEAR:g} times the fastest of its rivals"
+OF_RACE = f"{SAMPLES} samples in a race, over {NEAR:g} times the fastest of its rivals"
 """Why not to trust the time of a point that was not measured in full."""
 OTHER_FOLDER = "Give another `out=`: what follows from the rows of one machine holds for no other."
 
@@ -147,13 +149,15 @@ class ShareStrategy(SteppedStrategy):
         written = {row.id for own in rows.values() for row in own}
         self.refused = [point for point in self.refused if point.id not in written]
         for folder in reversed(self.places):  # what is measured in full counts last, and so most
-            current, outdated = [], []
+            current: list[Row] = []
             for row in {row.id: row for row in rows.get(folder, ())}.values():
                 if (place := self._places.get(row.id)) is not None:
                     key = self._planners[folder].plan(self.space.points[place]).key
-                    (current if row.stands(key, self.retry) else outdated).append(row)
+                    if row.stands(key, self.retry):
+                        current.append(row)
+                    else:
+                        self.again.append(place)
             self.tell(current, folder)
-            self.again += [self._places[row.id] for row in outdated]
         self.again = sorted({*self.again} - {*self.known})
         return len(self.known)
 
