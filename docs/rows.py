@@ -34,7 +34,7 @@ PAGE = Path(__file__).with_suffix(".md")
 GROUPS = {
     "The point": "study dataset model compression algorithm compiler hardware batch task seed measure",
     "Its result": "id status reason step started seconds waited cached",
-    "Times": "latency_s calls_per_sample bound first_run_s cpu_s energy_j",
+    "Times": "latency_s slice_samples calls_per_sample bound first_run_s cpu_s energy_j",
     "Counts": "instructions cycles cache_misses counter kernel_instructions count_note",
     "Disturbances": (
         "noisy noisy_reason other_round load steal sentinel_s clock_low_hz clock_mean_hz clock_high_hz"

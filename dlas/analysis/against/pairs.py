@@ -92,18 +92,21 @@ def log_medians(row: Row) -> Floats:
     """Return the logarithms of the medians of a row's slices, [slices].
 
     Slices are what a measurement takes at a time, between those of other points: times within one are more
-    alike than times of two.
+    alike than times of two.  Rows from before their sizes were kept are cut into slices of one size.
     """
-    count = max(1, min(int(row.measure.get("slices") or 1), len(row.latency_s)))
     samples = np.asarray(row.latency_s, dtype=float)
+    if row.slice_samples and sum(row.slice_samples) == len(samples):
+        pieces = np.split(samples, np.cumsum(row.slice_samples)[:-1])
+    else:
+        pieces = np.array_split(samples, max(1, min(int(row.measure.get("slices") or 1), len(samples))))
     # Of so few samples each, NumPy's median takes twenty times as long.
-    return np.log([statistics.median(piece.tolist()) for piece in np.array_split(samples, count)])
+    return np.log([statistics.median(piece.tolist()) for piece in pieces if len(piece)])
 
 
 def sentinel_ratio(pair: Pair) -> float | None:
     """Return by how much the fixed program became slower, as a logarithm; None where it was not measured."""
     before, now = (row.sentinel_s if row else [] for row in (pair.before, pair.now))
-    return float(np.log(np.median(now) / np.median(before))) if before and now else None
+    return float(np.log(now).mean() - np.log(before).mean()) if before and now else None
 
 
 def causes(pair: Pair) -> tuple[str, ...]:

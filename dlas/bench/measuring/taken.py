@@ -76,7 +76,7 @@ class Taken:
         -------
         dict
             The fields of each observer in :data:`dlas.bench.measuring.observers.watch.OBSERVERS`;
-            ``first_run_s``, ``noisy``, ``noisy_reason``, ``unstable``, ``unstable_reason``, ``instability``
+            ``slice_samples``, ``first_run_s``, ``noisy``, ``noisy_reason``, ``unstable``, ``unstable_reason``, ``instability``
             (see :func:`instability`), ``active_s``.
         """
         slices = self.slices
@@ -87,6 +87,7 @@ class Taken:
         apart, unstable_reason = instability(slices)
         return {
             **found,
+            "slice_samples": [len(piece.samples) for piece in slices],
             "first_run_s": self.first_run_s,
             "noisy": reason is not None,
             "noisy_reason": reason,

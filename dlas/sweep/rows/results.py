@@ -144,6 +144,10 @@ class Row:
     """Instructions by kernel, as callgrind counts them. Empty where it did not."""
     count_note: str | None = None
     """Why valgrind could not count. Null where it did, or was not asked."""
+    slice_samples: list[int] = field(default_factory=list)
+    """Samples of each slice, which are in this order; fewer where the time was nearly up. Empty of rows from
+    before it was kept.
+    """
     sentinel_s: list[float] = field(default_factory=list)
     """Times of a small fixed program, before and after each slice of samples: the machine's speed."""
     load: float | None = None

@@ -24,7 +24,7 @@ from dlas.analysis.against.changes import (
     Changes,
     changes_of,
 )
-from dlas.analysis.against.pairs import Pair, pairs_of
+from dlas.analysis.against.pairs import Pair, log_medians, pairs_of
 from dlas.errors import InputError
 from dlas.sweep.rows.results import UNSTABLE, Row
 from tests.fixtures.commands import runner
@@ -34,6 +34,13 @@ from tests.fixtures.runs import POINTS, run_of
 
 def changes(before: list[Row], now: list[Row]) -> Changes:
     return changes_of([Pair(*rows) for rows in zip(before, now, strict=True)])
+
+
+def test_slices_have_the_samples_that_a_row_says() -> None:
+    samples = [1.0, 1.0, 1.0, 2.0, 4.0]
+    assert log_medians(row(latency_s=samples, slice_samples=[3, 1, 1])) == pytest.approx(np.log([1, 2, 4]))
+    older = row(latency_s=samples, measure={"slices": 2})
+    assert log_medians(older) == pytest.approx(np.log([1, 3]))
 
 
 def test_of_runs_without_a_change_hardly_a_point_is_called_changed() -> None:

@@ -300,6 +300,11 @@ def test_slices_that_disagree_mark_the_row() -> None:
     assert "medians of the slices are 50% apart" in str(bench.measure(repeats=50)["noisy_reason"])
 
 
+def test_rows_say_how_many_samples_each_slice_has() -> None:
+    found = Bench().measure(repeats=12, slices=5)
+    assert found["slice_samples"] == [3, 3, 2, 2, 2] and len(found["latency_s"]) == 12
+
+
 @pytest.mark.parametrize("slow", [2, 3])
 def test_of_many_slices_the_outermost_say_nothing_against_their_median(slow: int) -> None:
     bench = Bench()
