@@ -76,8 +76,8 @@ class Taken:
         -------
         dict
             The fields of each observer in :data:`dlas.bench.measuring.observers.watch.OBSERVERS`;
-            ``slice_samples``, ``first_run_s``, ``noisy``, ``noisy_reason``, ``unstable``, ``unstable_reason``, ``instability``
-            (see :func:`instability`), ``active_s``.
+            ``slice_samples``, ``first_run_s``, ``noisy``, ``noisy_reason``, ``unstable``,
+            ``unstable_reason``, ``instability`` (see :func:`instability`), ``active_s``.
         """
         slices = self.slices
         found = fields(slices)
