@@ -165,13 +165,13 @@ class _Measurement:
         share_s = max(0.0, self.settings.seconds - self.taken.active_s) / turns_left
         most = math.ceil(max(0, self.settings.repeats - self.taken.samples) / turns_left)
         needed = self._needed(turns_left)
-        if self.taken.active_s < self.settings.seconds and self.quickest_s < LONG_CALL_S:
-            self._warm(min(REWARM_S, share_s))
         samples: list[float] = []
         clock = self.tools.clock
+        start = clock()
+        if self.taken.active_s < self.settings.seconds and self.quickest_s < LONG_CALL_S:
+            self._warm(min(REWARM_S, share_s / 2))
         with _no_garbage_collection():
             self.tools.watch.before()
-            start = clock()
             while len(samples) < most and (len(samples) < needed or clock() - start < share_s):
                 samples.append(self._sample())
             return Slice(samples, self.calls, self.tools.watch.after())

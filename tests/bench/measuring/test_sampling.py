@@ -305,6 +305,13 @@ def test_rows_say_how_many_samples_each_slice_has() -> None:
     assert found["slice_samples"] == [3, 3, 2, 2, 2] and len(found["latency_s"]) == 12
 
 
+def test_slices_of_one_measurement_have_as_many_samples_each() -> None:
+    bench = Bench()
+    bench.call_s = lambda n: 0.001
+    counts = bench.measure(repeats=100_000, seconds=3.0, slices=30)["slice_samples"]
+    assert len(counts) == 30 and min(counts) > 20 and max(counts) <= 1.2 * min(counts)
+
+
 @pytest.mark.parametrize("slow", [2, 3])
 def test_of_many_slices_the_outermost_say_nothing_against_their_median(slow: int) -> None:
     bench = Bench()
