@@ -19,6 +19,7 @@ from dlas.sweep.rows.results import UNSTABLE
 LEFT_OUT = {
     "kernels/rows": "drawn networks of layers",
     "kernels/again": "the same",
+    "kernels/tokens": "the same",
     "leaf-digits/fine-tuned": "other work disturbed its times",
     "ofa-latency": "subnetworks of one network under runtimes",
     "training-cost": "training steps, of a runtime",

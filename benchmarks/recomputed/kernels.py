@@ -13,7 +13,7 @@ from benchmarks import kernel_predictions as benchmark
 from benchmarks.recomputed.kept import EXPERIMENTS, geometric_mean, lines, only, points, slow
 from benchmarks.recomputed.markdown import Value, numbers, tables
 from dlas.analysis.matching import timed
-from dlas.prediction.learning.fitting import Calibration
+from dlas.prediction.learning.fitting import Calibration, fit
 from dlas.prediction.learning.points import Points, read_points
 from dlas.stack import Predictor
 from dlas.sweep.rows.results import Row, read_rows
@@ -127,6 +127,39 @@ def generality(choose: str, column: str, eager: str) -> float:
     chosen = [row for row in _of_networks()[2] if (row["compiler"] == "torch_eager") == (eager == "eager")]
     pick = min if choose == "min" else max
     return pick(_number(*numbers(row[column])) for row in chosen)
+
+
+@cache
+def _of_transformers() -> dict[tuple[str, str, int], float]:
+    """Return the error of each transformer by compiler, network and batch, from draws over tokens."""
+    drawn, target = _settings(("tokens",)), benchmark.TARGET
+    found: dict[tuple[str, str, int], float] = {}
+    for (compiler, threads), measured in _settings(("transformers",)).items():
+        fitted, own = drawn[compiler, threads].merged(target), measured.merged(target)
+        tried = benchmark.samples_of(own, _boosted(), target)
+        boosted = fit(_boosted(), benchmark.samples_of(fitted, _boosted(), target), say=lambda line: None)
+        errors = boosted.predict(tried) / tried.target - 1
+        names = zip(own.frame["model_name"], own.frame["batch"], errors, strict=True)
+        found |= {(compiler, str(name), int(batch)): 100 * float(error) for name, batch, error in names}
+    return found
+
+
+@slow
+def transformers(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return the errors of a network over tokens under each compiler, at batches of 1 and 8."""
+    columns, compilers = list(cells)[1:], ("onnxruntime", "onnxruntime", "hand", "hand")
+    batches = (1, 8, 1, 8)
+    return {
+        column: _of_transformers().get((compiler, cells["network"], batch))
+        for column, compiler, batch in zip(columns, compilers, batches, strict=True)
+    }
+
+
+@slow
+def transformers_error(compiler: str) -> float:
+    """Return the mean error of networks over tokens in percent."""
+    own = [abs(error) for (name, *_), error in _of_transformers().items() if name == compiler]
+    return sum(own) / len(own)
 
 
 def draws() -> float:
