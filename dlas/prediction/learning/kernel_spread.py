@@ -66,9 +66,9 @@ class PredictedKernels:
 
 
 class KernelSpread(Strict):
-    """Standard deviations of logarithms of errors: of kernels, and of what makes a network's of them.
+    """Standard deviations of logarithms of errors of kernels, and what makes scales of networks of them.
 
-    They are divided by that of the network in the middle of those that were held out.
+    The scale of the network in the middle of those that were held out is 1.
     """
 
     kinds: dict[str, tuple[Deviation, Deviation]]
@@ -76,7 +76,7 @@ class KernelSpread(Strict):
     mean: tuple[Deviation, Deviation]
     """Of all kinds."""
     common: Deviation
-    """What all kernels of a network have in common."""
+    """Scale of what all kernels of a network have in common."""
     own: pydantic.NonNegativeFloat
     """Weight of the variance that is its kernels' own."""
 
