@@ -159,9 +159,8 @@ def explore(
     Unfinished
         If no measured point has a time, or as for :func:`dlas.run`.
     """
-    from dlas.prediction.adaptive.share.strategy import USUAL_SHARES, check_goal, measure_share
+    from dlas.prediction.adaptive.share.strategy import measure_share
 
-    check_goal(goal)
     chosen = Study.of(study)
     with Session.open(
         "inline" if in_process else "spawned",
@@ -172,8 +171,7 @@ def explore(
         keep_builds=keep_builds,
         display=ConsoleDisplay.of(progress),
     ) as session:
-        asked = USUAL_SHARES[goal] if share is None else share
-        strategy, rest = measure_share(chosen, Path(out), asked, session, goal)
+        strategy, rest = measure_share(chosen, Path(out), share, session, goal)
     frame = without_measured(read_each(out, predictions=True))
     frame = frame[frame["id"].isin([point.id for point in chosen.points()])]
     return View(frame.reset_index(drop=True), Text("\n".join(strategy.summary(rest))))

@@ -65,9 +65,10 @@ def explore(call: Call, study: StudyFile, out: Path, goal: str, share: float | N
     """
     terminal.show(call().shown)
     terminal.say(f"written: {out / 'predictions.jsonl'}")
-    more = ""
-    if goal == "rest" and (twice := 2 * (share or 0.1)) <= 1:
-        more = f"\n      dlas explore {study} --share {twice:g} --out {out}"
+    from dlas.prediction.adaptive.share.strategy import USUAL_SHARES
+
+    twice = 2 * (USUAL_SHARES[goal] if share is None else share)
+    more = f"\n      dlas explore {study} --for {goal} --share {twice:g} --out {out}" if twice <= 1 else ""
     terminal.say(f"next: dlas table {out}\n      dlas report {out}{more}")
 
 

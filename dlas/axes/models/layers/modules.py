@@ -10,6 +10,7 @@ from torch import nn
 from torchvision.models.swin_transformer import ShiftedWindowAttention
 from torchvision.ops import Permute
 
+from dlas.axes.models.layers import tokens
 from dlas.axes.models.layers.joints import Add, Cat, Halves, Mul
 from dlas.axes.models.layers.kinds import (
     ACTIVATIONS,
@@ -26,17 +27,6 @@ from dlas.axes.models.layers.kinds import (
     are_tokens,
     weights,
     written,
-)
-from dlas.axes.models.layers.tokens import (
-    AttentionSpec,
-    FirstSpec,
-    LastSpec,
-    LayerNormSpec,
-    MergeSpec,
-    PatchSpec,
-    PositionsSpec,
-    ScaleSpec,
-    SequenceSpec,
 )
 
 MOST_WEIGHTS = 200_000_000
@@ -232,26 +222,26 @@ def _made(layer: LayerSpec, shape: Shape, normalised: bool) -> Made:
             return "shuffle", ShuffleModule(groups)
         case LinearSpec(features):
             return "linear", nn.Linear(layer.reads(shape), features)
-        case PatchSpec(_, filters):
+        case tokens.PatchSpec(_, filters):
             window = layer.window(shape)
             return "patch", nn.Conv2d(shape[0], filters, window, window)
-        case SequenceSpec():
+        case tokens.SequenceSpec():
             return "sequence", SequenceModule()
-        case LastSpec():
+        case tokens.LastSpec():
             return "last", Permute([0, 2, 3, 1])
-        case FirstSpec():
+        case tokens.FirstSpec():
             return "first", Permute([0, 3, 1, 2])
-        case PositionsSpec():
+        case tokens.PositionsSpec():
             return "positions", Positions(*shape)
-        case LayerNormSpec():
+        case tokens.LayerNormSpec():
             return "ln", nn.LayerNorm(shape[-1])
-        case ScaleSpec():
+        case tokens.ScaleSpec():
             return "scale", Scale(shape[-1])
-        case MergeSpec():
+        case tokens.MergeSpec():
             return "merge", Merge()
-        case AttentionSpec(heads, None):
+        case tokens.AttentionSpec(heads, None):
             return "attention", Attention(shape[-1], heads)
-        case AttentionSpec(heads, int(window), shifted):
+        case tokens.AttentionSpec(heads, int(window), shifted):
             shift = [window // 2 if shifted else 0] * 2
             return "attention", ShiftedWindowAttention(shape[-1], [window, window], shift, heads)
         case Add(body):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from dlas.axes.models.layers import tokens
 from dlas.axes.models.layers.joints import AROUND, INPUT, Cat
 from dlas.axes.models.layers.kinds import (
     ACTIVATIONS,
@@ -18,17 +19,6 @@ from dlas.axes.models.layers.kinds import (
     PoolSpec,
     ShuffleSpec,
     text,
-)
-from dlas.axes.models.layers.tokens import (
-    AttentionSpec,
-    FirstSpec,
-    LastSpec,
-    LayerNormSpec,
-    MergeSpec,
-    PatchSpec,
-    PositionsSpec,
-    ScaleSpec,
-    SequenceSpec,
 )
 
 LONGEST = 20_000
@@ -45,8 +35,6 @@ EXAMPLES = (
     "cat(input|conv1x1-32)",
     *("patch16-192", "sequence", "positions", "add(ln,attention3)", "last", "attention3w7", "merge", "first"),
 )
-ALONE = (SequenceSpec(), LastSpec(), FirstSpec(), PositionsSpec(), LayerNormSpec(), ScaleSpec(), MergeSpec())
-"""Layers that have no numbers."""
 MARK = re.compile(r"[(),|]")
 TOKEN = re.compile(r"[(),|]|[^(),|]+")
 
@@ -148,12 +136,12 @@ PATTERNS: dict[str, Callable[..., LayerSpec]] = {
     r"adaptive(?P<size>\d+)": lambda token, **numbers: AdaptivePoolSpec(**numbers),
     r"shuffle(?P<groups>\d+)": lambda token, **numbers: ShuffleSpec(**numbers),
     r"linear-(?P<features>\d+)": lambda token, **numbers: LinearSpec(**numbers),
-    r"patch(?P<size>\d+)-(?P<filters>\d+)": lambda token, **numbers: PatchSpec(**numbers),
-    r"attention(?P<heads>\d+)": lambda token, **numbers: AttentionSpec(**numbers),
+    r"patch(?P<size>\d+)-(?P<filters>\d+)": lambda token, **numbers: tokens.PatchSpec(**numbers),
+    r"attention(?P<heads>\d+)": lambda token, **numbers: tokens.AttentionSpec(**numbers),
     r"attention(?P<heads>\d+)w(?P<window>\d+)s?": (
-        lambda token, **numbers: AttentionSpec(**numbers, shifted=token.endswith("s"))
+        lambda token, **numbers: tokens.AttentionSpec(**numbers, shifted=token.endswith("s"))
     ),
-    **{str(spec): lambda token, spec=spec: spec for spec in ALONE},
+    **{str(spec): lambda token, spec=spec: spec for spec in tokens.ALONE},
 }
 """How layers are written."""
 

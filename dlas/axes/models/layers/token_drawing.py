@@ -5,20 +5,10 @@ from __future__ import annotations
 import math
 import random
 
+from dlas.axes.models.layers import tokens
 from dlas.axes.models.layers.joints import Add, count
 from dlas.axes.models.layers.kinds import ActivationSpec, ConvSpec, Layers, LayerSpec, LinearSpec
 from dlas.axes.models.layers.sizes import IMAGE, Kind
-from dlas.axes.models.layers.tokens import (
-    AttentionSpec,
-    FirstSpec,
-    LastSpec,
-    LayerNormSpec,
-    MergeSpec,
-    PatchSpec,
-    PositionsSpec,
-    ScaleSpec,
-    SequenceSpec,
-)
 
 MOST_MACS = 1_000_000_000
 """Multiply-adds of a network for one image of 224 by 224: a block of ViT-B takes 1.4 thousand million."""
@@ -55,38 +45,45 @@ class _Drawing:
         """Return patches and blocks of attention among all of them (ViT)."""
         heads, width = self.heads()
         layers: Layers = (
-            self.put(PatchSpec(self.dice.choice((8, 14, 16, 16, 20, 28, 30)), width)),
-            *(self.put(each) for each in (SequenceSpec(), PositionsSpec())),
+            self.put(tokens.PatchSpec(self.dice.choice((8, 14, 16, 16, 20, 28, 30)), width)),
+            *(self.put(each) for each in (tokens.SequenceSpec(), tokens.PositionsSpec())),
         )
         while count(layers) < most:
-            block = (self.attention(AttentionSpec(heads)), self.hidden())
+            block = (self.attention(tokens.AttentionSpec(heads)), self.hidden())
             if self.left < 0:
                 break
             layers += block
-        return (*layers, LayerNormSpec())
+        return (*layers, tokens.LayerNormSpec())
 
     def windows(self, most: int) -> Layers:
         """Return stages of attention within windows, each on a quarter of the tokens before (Swin)."""
         heads, width = self.heads(256)
         layers: Layers = (
-            self.put(PatchSpec(self.dice.choice((4, 8)), width)),
-            *(self.put(each) for each in (LastSpec(), LayerNormSpec())),
+            self.put(tokens.PatchSpec(self.dice.choice((4, 8)), width)),
+            *(self.put(each) for each in (tokens.LastSpec(), tokens.LayerNormSpec())),
         )
         window = self.dice.choice((4, 5, 7, 7, 8, 10))
         while count(layers) < most:
             for shifted in (False, True):
-                layers += (self.attention(AttentionSpec(heads, window, shifted)), self.hidden())
+                layers += (self.attention(tokens.AttentionSpec(heads, window, shifted)), self.hidden())
             if self.left < 0 or min(self.shape[:2]) <= 3:
                 break
             if self.dice.random() < 0.7:
                 heads, width = 2 * heads, self.unlike(2 * self.shape[-1], 2 * heads)
-                layers += tuple(self.put(each) for each in (MergeSpec(), LayerNormSpec(), LinearSpec(width)))
-        return (*layers, LayerNormSpec())
+                layers += tuple(
+                    self.put(each) for each in (tokens.MergeSpec(), tokens.LayerNormSpec(), LinearSpec(width))
+                )
+        return (*layers, tokens.LayerNormSpec())
 
     def convolutions(self, most: int) -> Layers:
         """Return stages of depthwise convolutions and linear layers (ConvNeXt)."""
         width = self.unlike(self.width(256), 1)
-        stem = (PatchSpec(self.dice.choice((4, 4, 8)), width), LastSpec(), LayerNormSpec(), FirstSpec())
+        stem = (
+            tokens.PatchSpec(self.dice.choice((4, 4, 8)), width),
+            tokens.LastSpec(),
+            tokens.LayerNormSpec(),
+            tokens.FirstSpec(),
+        )
         layers: Layers = tuple(map(self.put, stem))
         side = self.dice.choice((3, 5, 7, 7, 9))
         while count(layers) < most:
@@ -95,22 +92,27 @@ class _Drawing:
                 break
             if self.dice.random() < 0.4:
                 width = self.unlike(2 * self.shape[0], 1)
-                smaller = (LastSpec(), LayerNormSpec(), FirstSpec(), PatchSpec(2, width))
+                smaller = (
+                    tokens.LastSpec(),
+                    tokens.LayerNormSpec(),
+                    tokens.FirstSpec(),
+                    tokens.PatchSpec(2, width),
+                )
                 layers += tuple(map(self.put, smaller))
         return layers
 
-    def attention(self, spec: AttentionSpec) -> LayerSpec:
+    def attention(self, spec: tokens.AttentionSpec) -> LayerSpec:
         """Return attention between tokens, added to what it reads."""
-        return self.put(Add((LayerNormSpec(), spec)))
+        return self.put(Add((tokens.LayerNormSpec(), spec)))
 
     def hidden(self) -> LayerSpec:
         """Return two linear layers of each token, added to what they read."""
-        return self.put(Add((LayerNormSpec(), *self.perceptron(self.shape[-1]))))
+        return self.put(Add((tokens.LayerNormSpec(), *self.perceptron(self.shape[-1]))))
 
     def mixed(self, side: int) -> LayerSpec:
         """Return a depthwise convolution and two linear layers of each pixel, added to what they read."""
-        inside = (*self.perceptron(self.shape[0]), ScaleSpec(), FirstSpec())
-        return self.put(Add((ConvSpec(side, side, None), LastSpec(), LayerNormSpec(), *inside)))
+        inside = (*self.perceptron(self.shape[0]), tokens.ScaleSpec(), tokens.FirstSpec())
+        return self.put(Add((ConvSpec(side, side, None), tokens.LastSpec(), tokens.LayerNormSpec(), *inside)))
 
     def perceptron(self, width: int) -> Layers:
         """Return two linear layers."""

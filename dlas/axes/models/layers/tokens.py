@@ -210,3 +210,10 @@ def tokens_of(layer: LayerSpec, read: Shape) -> Shape:
         If it is none.
     """
     return read if are_tokens(read) else sequence_of(layer, read)
+
+
+ALONE = (
+    *(SequenceSpec(), LastSpec(), FirstSpec(), MergeSpec()),
+    *(PositionsSpec(), LayerNormSpec(), ScaleSpec()),
+)
+"""Layers that have no numbers."""

@@ -287,19 +287,8 @@ def near(times: Mapping[int, float], rivals: Codes) -> list[int]:
     return [place for place, seconds in times.items() if seconds <= NEAR * best[int(rivals[place])]]
 
 
-def check_goal(goal: str) -> None:
-    """Refuse what nobody can look for.
-
-    Raises
-    ------
-    InputError
-    """
-    if goal not in GOALS:
-        raise unknown("goal", goal, GOALS)
-
-
 def measure_share(
-    study: Study, folder: Path, share: float, session: Session, goal: str = "rest"
+    study: Study, folder: Path, share: float | None, session: Session, goal: str = "rest"
 ) -> tuple[ShareStrategy, RestPredictions]:
     """Measure a share of a study into a folder, write predictions of the others, and return both.
 
@@ -312,7 +301,9 @@ def measure_share(
     Unfinished
         If no measured point has a time, or a sweep did not finish.
     """
-    check_goal(goal)
+    if goal not in GOALS:
+        raise unknown("goal", goal, GOALS)
+    share = USUAL_SHARES[goal] if share is None else share
     budget_of(share, 1)
     session.check(study, folder, advice=OTHER_FOLDER)
     strategy = ShareStrategy(study, share, goal, session.root, session.retry)
