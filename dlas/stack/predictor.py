@@ -143,8 +143,16 @@ class Fitted(ABC):
         """Return the share [n] of each prediction for kernels of kinds of which none or few were fitted."""
         return np.zeros(len(samples))
 
-    def told(self, samples: Samples) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Return what :meth:`predict` and :meth:`unknown` return, which may have much in common."""
+    def told(
+        self, samples: Samples, seconds: npt.NDArray[np.float64] | None = None
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return what :meth:`predict` and :meth:`unknown` return, which may have much in common.
+
+        Parameters
+        ----------
+        seconds : array [kernels], optional
+            What :meth:`of_kernels` returned for the samples' kernels, where that is known already.
+        """
         return self.predict(samples), self.unknown(samples)
 
     def importances(self) -> Sequence[float] | None:

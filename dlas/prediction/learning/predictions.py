@@ -182,10 +182,9 @@ def _fill(
     strange, fitted = covering is None, covering or _most_similar(stored, key, points, anyway)
     setting, target = stored.setting(fitted), stored.record.target
     samples = points.samples(stored.part, target, [""] * len(points))
-    told, unknown = stored.told(fitted, samples)
+    told, unknown, widths = stored.told(fitted, samples)
     if samples.kernels is not None:
         found.unknown[places] = unknown
-    widths = setting.half_widths(stored.fitted[fitted], samples)
     value, low, high = bound(told, unknown, np.full(len(points), np.nan) if strange else widths)
     found.value[places], found.low[places], found.high[places] = told if anyway else value, low, high
     for place in places[np.isnan(value)] if not anyway else ():

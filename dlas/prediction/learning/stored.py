@@ -120,18 +120,28 @@ class SettingRecord(Strict):
     files: dict[Annotated[str, pydantic.Field(pattern=r"^[A-Za-z_]\w*\.(safetensors|json)$")], Text]
     """Their SHA-256 by name."""
 
-    def half_widths(self, fitted: Fitted, samples: Samples) -> Floats:
-        """Return half of the width of the intervals of samples [n], NaN where groups are too few for any.
+    def told(self, fitted: Fitted, samples: Samples) -> tuple[Floats, Floats, Floats]:
+        """Return what was fitted to this setting says of samples.
 
-        Parameters
-        ----------
-        fitted : Fitted
-            To the rows of this setting.
+        Returns
+        -------
+        value, unknown, half_widths : array [n]
+            The prediction; the share of it for kernels of kinds of which none or few were fitted; half of the
+            width of its interval, in natural logarithms, NaN where groups are too few for any.
+
+        Raises
+        ------
+        InputError
+            If they have other features than what it was fitted to.
         """
-        if self.half_width is None:
-            return np.full(len(samples), np.nan)
-        kernels = None if self.spread is None else predicted_kernels(fitted, samples)
-        return self.half_width * scales_of(self.spread, kernels, len(samples))
+        if samples.columns != tuple(self.columns):
+            raise InputError(
+                "the predictor was fitted to other features than these points have; fit it again"
+            )
+        kernels = predicted_kernels(fitted, samples)
+        told = fitted.told(samples, None if kernels is None else kernels.predicted)
+        width = np.nan if self.half_width is None else self.half_width
+        return *told, width * scales_of(self.spread, kernels, len(samples))
 
 
 class Record(Strict):
@@ -173,19 +183,9 @@ class StoredPredictor:
         """Return what was fitted to the rows of a setting."""
         return next(each for each in self.record.settings if _key(each) == key)
 
-    def told(self, key: tuple[str, ...], samples: Samples) -> tuple[Floats, Floats]:
-        """Return what was fitted to a setting says of samples, as :meth:`dlas.stack.Fitted.told`.
-
-        Raises
-        ------
-        InputError
-            If they have other features than what it was fitted to.
-        """
-        if samples.columns != tuple(self.setting(key).columns):
-            raise InputError(
-                "the predictor was fitted to other features than these points have; fit it again"
-            )
-        return self.fitted[key].told(samples)
+    def told(self, key: tuple[str, ...], samples: Samples) -> tuple[Floats, Floats, Floats]:
+        """Return what was fitted to a setting says of samples, as :meth:`SettingRecord.told`."""
+        return self.setting(key).told(self.fitted[key], samples)
 
 
 def covers(fitted: tuple[str, ...], key: tuple[str, ...]) -> bool:

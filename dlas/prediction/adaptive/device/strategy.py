@@ -330,7 +330,7 @@ class DeviceStrategy(SteppedStrategy):
         if setting.half_width is None or setting.tried_after or not len(tried):
             return
         samples = tried.samples(fitted.part, self.asked.target, [""] * len(tried))
-        (predicted, unknown), widths = own.told(samples), setting.half_widths(own, samples)
+        predicted, unknown, widths = setting.told(own, samples)
         times = tried.frame["id"].map(measured).to_numpy(dtype=np.float64)
         off = pd.Series(
             np.log(times / predicted) * setting.half_width / widths, tried.frame["model"].astype(str)

@@ -126,12 +126,8 @@ class PredictorSource:
 
     def _predicted(self, samples: Samples) -> tuple[Floats, Floats, Floats]:
         """Return what is predicted, the share of it that is unknown, and half of the intervals' widths."""
-        if samples.columns != tuple(self.setting.columns):
-            raise InputError(
-                "the predictor was fitted to other features than these points have; fit it again"
-            )
-        widths = self.setting.half_widths(self.fitted, samples)
-        return *self.fitted.told(samples), np.nan_to_num(widths, nan=0.0)
+        value, unknown, widths = self.setting.told(self.fitted, samples)
+        return value, unknown, np.nan_to_num(widths, nan=0.0)
 
 
 @dataclass

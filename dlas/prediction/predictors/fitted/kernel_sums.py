@@ -118,11 +118,11 @@ class KernelSum(Fitted):
         """Return the share [n] of each prediction for kernels of kinds of which none or few were fitted."""
         return self.told(samples)[1]
 
-    def told(self, samples: Samples) -> tuple[Floats, Floats]:
+    def told(self, samples: Samples, seconds: Floats | None = None) -> tuple[Floats, Floats]:
         """Return what :meth:`predict` and :meth:`unknown` return, for the price of one."""
         assert samples.kernels is not None
         points, total = samples.kernels.points, len(samples)
-        parts = self.factor * self._parts(samples.kernels) + self.overhead
+        parts = self.factor * self._parts(samples.kernels, seconds) + self.overhead
         strange = self._columns[self._places(samples.kernels)] == self._columns[-1]
         whole = np.bincount(points, parts, total)
         share = np.bincount(points, parts * strange, total) / np.maximum(whole, 1e-300)
@@ -185,9 +185,9 @@ class KernelSum(Fitted):
         seconds_a_value, factor, overhead = map(float, network)
         return cls(columns, kinds, seconds_a_value, factor, overhead, power)
 
-    def _parts(self, kernels: Kernels) -> Floats:
+    def _parts(self, kernels: Kernels, seconds: Floats | None = None) -> Floats:
         """Return what each kernel adds to its network: its seconds, or its joules."""
-        seconds = self.of_kernels(kernels)
+        seconds = self.of_kernels(kernels) if seconds is None else seconds
         return seconds if self.power is None else seconds * self.power.of(kernels.kinds)
 
     def _places(self, kernels: Kernels) -> Places:
