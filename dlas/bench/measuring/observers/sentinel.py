@@ -68,34 +68,48 @@ def runs(slices: Sequence[Slice]) -> list[float]:
 
 
 def sentinel(clock: Callable[[], float] = time.perf_counter) -> float:
-    """Return the seconds of a fixed computation: the machine's current speed.
+    """Return the seconds of square roots: the machine's current speed.
 
-    All processors that this process may use run it at once, and the slowest counts:
-    a hypervisor may put two of them on one core, which a run on one would not show.
-    Its data fits in a second-level cache, so it depends on little but the clock.  The
-    median of five runs excludes a single interruption.
+    Their data fits in a second-level cache, so they depend on little but the clock.
+    """
+    return everywhere(lambda: _roots(clock))
+
+
+def everywhere(seconds: Callable[[], float]) -> float:
+    """Return the seconds of a fixed program, the slowest of all processors that this process may use.
+
+    They run it at once: a hypervisor may put two of them on one core, which a run on one would not show.
     """
     processors = sorted(os.sched_getaffinity(0))
     if len(processors) == 1:
-        return _arithmetic(clock)
+        return seconds()
     started = threading.Barrier(len(processors))
 
     def alone_on(processor: int) -> float:
         os.sched_setaffinity(0, [processor])  # of this thread only
         started.wait()
-        return _arithmetic(clock)
+        return seconds()
 
     with ThreadPoolExecutor(len(processors)) as pool:
         return max(pool.map(alone_on, processors))
 
 
-def _arithmetic(clock: Callable[[], float]) -> float:
-    x = np.linspace(1.0, 2.0, NUMBERS)
-    y = np.empty_like(x)
+def middle(run: Callable[[], object], clock: Callable[[], float]) -> float:
+    """Return the median seconds of five runs, which excludes a single interruption."""
     times = []
     for _ in range(5):
         start = clock()
-        for _ in range(CALLS):
-            np.sqrt(x, out=y)  # without Python's lock, and without BLAS's threads
+        run()
         times.append(clock() - start)
     return statistics.median(times)
+
+
+def _roots(clock: Callable[[], float]) -> float:
+    x = np.linspace(1.0, 2.0, NUMBERS)
+    y = np.empty_like(x)
+
+    def run() -> None:
+        for _ in range(CALLS):
+            np.sqrt(x, out=y)  # without Python's lock, and without BLAS's threads
+
+    return middle(run, clock)
