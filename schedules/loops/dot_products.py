@@ -15,7 +15,7 @@ import tvm
 from tvm.ir import Expr
 from tvm.target import codegen
 
-from dlas.schedules.loops.vectors import VectorUnit, vector_unit
+from dlas.schedules.loops.vectors import LOAD, VectorUnit, vector_unit
 from dlas.stack import BFLOAT16, BFLOAT16_BITS, Array, Conv, Target
 
 BYTE_TYPES, BFLOAT16_TYPES = ("uint8", "int8", "int32"), (BFLOAT16, BFLOAT16, "float32")
@@ -71,7 +71,7 @@ class DotProducts:
     def unit(self, target: Target) -> VectorUnit:
         """Return the registers that tiles fill: every input is broadcast into one of its own."""
         unit = vector_unit(target)
-        return replace(unit, registers=unit.registers - self.spare, broadcasts=True, most=MOST_SUMS)
+        return replace(unit, registers=unit.registers - self.spare, load=LOAD, most=MOST_SUMS)
 
     def lanes(self, extent: int, target: Target) -> int:
         """Return the sums of the widest instruction that divides ``extent`` filters or columns."""

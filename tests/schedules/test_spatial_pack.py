@@ -65,6 +65,24 @@ def test_the_best_guess_has_sums_enough_to_keep_the_multipliers_busy(
     assert 7 <= sums <= unit.registers - vectors - 1
 
 
+@pytest.mark.parametrize(
+    ("processor", "filters", "tile"),
+    [
+        ("znver4", 64, (1, 14)),
+        ("sapphirerapids", 64, (4, 4)),
+        ("sapphirerapids", 48, (3, 7)),
+        ("znver5", 48, (3, 7)),
+    ],
+)
+def test_tiles_of_cores_with_two_multipliers_take_few_loads(
+    processor: str, filters: int, tile: tuple[int, int]
+) -> None:
+    target = replace(AVX512, description={**AVX512.description, "mcpu": processor})
+    kernel = kernel_of(Conv("pointwise", 1, 64, 56, 56, filters, 1, 1))
+    best = kernel.algorithm.space(kernel.conv, target)[0]
+    assert (best["filters"], best["columns"]) == tile
+
+
 def order_of_loops(channels: int, size: int, filters: int) -> object:
     kernel = kernel_of(Conv("pointwise", 1, channels, size, size, filters, 1, 1))
     return kernel.algorithm.space(kernel.conv, AVX2)[0]["order"]
