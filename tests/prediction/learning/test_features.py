@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import pytest
 
 from dlas.prediction.learning.features import FAMILIES, columns, matrix
 from dlas.prediction.learning.features.costs import costs, costs_by_class
+from dlas.prediction.learning.features.kernels import COLUMNS, kernel_features
 from dlas.prediction.learning.features.memory_costs import memory_costs
-from dlas.stack import Computation, Operator
+from dlas.stack import Computation, Layer, Operator
 from tests.fixtures.training_rows import operators
 
 
@@ -80,3 +83,14 @@ def test_two_batch_sizes_tell_the_columns_at_any_other(family: str) -> None:
         (direct,) = matrix((family,), [{batch: operators(widths, batch)}], [batch])
         np.testing.assert_allclose(told, direct, rtol=1e-12)
     assert len(told) == len(columns((family,)))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "share"),
+    [("csr_direct", 0.125), ("spatial_pack", 1.0), ("library", 1.0), ("removed_since", 1.0)],
+)
+def test_kernels_that_skip_zeros_have_the_multiply_adds_that_are_left(algorithm: str, share: float) -> None:
+    layer = cast(Layer, {**conv(32, 64), "algorithm": algorithm, "nonzeros": 32 * 64 * 9 // 8})
+    found = dict(zip(COLUMNS, kernel_features([layer])[0], strict=True))
+    assert found["macs"] == found["padded_macs"] == share * layer["macs"]
+    assert found["density"] == 0.125

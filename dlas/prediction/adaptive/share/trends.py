@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dlas.prediction.learning.features.kernels import skips_zeros
 from dlas.stack import Algorithm, TuningCompiler
 from dlas.stack.types import Floats
 from dlas.sweep.study import parts
@@ -71,19 +72,17 @@ def trends(axes: Mapping[str, Sequence[Any]]) -> tuple[Trend, ...]:
         By axis the value of each point.
     """
     compilers, algorithms = ([choice.name for choice in axes[axis]] for axis in ("compiler", "algorithm"))
-    # The loops of some algorithms depend on which weights are zero.
-    skips_zeros = [_overrides(name, "for_weight") for name in algorithms]
     found = {
         "batch": [math.log(batch) for batch in axes["batch"]],
         "threads": [_threads(choice) for choice in axes["hardware"]],
         "weights left": [
-            _left(choice, masked=True) * skips
-            for choice, skips in zip(axes["compression"], skips_zeros, strict=True)
+            _left(choice, masked=True) * skips_zeros(name)
+            for choice, name in zip(axes["compression"], algorithms, strict=True)
         ],
         CHANNELS: [_left(choice, masked=False) for choice in axes["compression"]],
         "without a schedule": [float(name == UNTUNED) for name in compilers],
         "searched": [float(_searches(name)) for name in compilers],
-        "chosen by layer": [float(_overrides(name, "delegates")) for name in algorithms],
+        "chosen by layer": [float(_delegates(name)) for name in algorithms],
     }
     each = (Trend(name, centred(np.array(values))) for name, values in found.items())
     return tuple(trend for trend in each if trend.values.any())
@@ -129,11 +128,11 @@ def _masks(technique: str) -> bool:
 
 
 @functools.cache
-def _overrides(algorithm: str, method: str) -> bool:
-    """Return whether an algorithm has a method of its own; a runtime's kernels have none."""
+def _delegates(algorithm: str) -> bool:
+    """Return whether an algorithm has others compute the layers; a runtime's kernels do not."""
     if algorithm == LIBRARY:
         return False
-    return getattr(parts.find("algorithm", algorithm).cls, method) is not getattr(Algorithm, method)
+    return parts.find("algorithm", algorithm).cls.delegates is not Algorithm.delegates
 
 
 @functools.cache

@@ -8,17 +8,21 @@ multiply-adds, values moved, what blocks of channels waste, density, and how man
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
+from dlas.errors import InputError
 from dlas.prediction.learning.features.costs import padded_macs
 from dlas.prediction.learning.features.totals import weights
-from dlas.stack import Layer
+from dlas.stack import Algorithm, Layer
 from dlas.stack.types import Floats
 from dlas.sweep.rows.operators import class_of
+from dlas.sweep.study import parts
+from dlas.sweep.study.parts import LIBRARY
 
 SHAPE = ("n", "c", "h", "w")
 CONVOLUTION = ("k", "r", "s", "p", "q", "groups")
@@ -43,7 +47,10 @@ COLUMNS = (
     "count",
     "intensity",
 )
-"""Names of the columns; ``count`` is 1, ``intensity`` is multiply-adds a value."""
+"""Names of the columns; ``count`` is 1, ``intensity`` is multiply-adds a value.
+
+Multiply-adds are those that are computed: of algorithms that skip weights that are zero, those of the others.
+"""
 BITS = {"float32": 32, "float16": 16, "bfloat16": 16, "int8": 8, "uint8": 8}
 
 
@@ -64,13 +71,26 @@ def kernel_features(kernels: Sequence[Layer]) -> Floats:
     return np.array([_values(kernel) for kernel in kernels], dtype=np.float64).reshape(-1, len(COLUMNS))
 
 
+@functools.cache
+def skips_zeros(algorithm: str | None) -> bool:
+    """Return whether the loops of an algorithm depend on which weights are zero; a runtime's own do not."""
+    if algorithm in (None, LIBRARY):
+        return False
+    try:
+        return parts.find("algorithm", algorithm).cls.for_weight is not Algorithm.for_weight
+    except InputError:  # of rows from elsewhere
+        return False
+
+
 def _values(kernel: Layer) -> tuple[float, ...]:
     """Return the values of :data:`COLUMNS`; numpy would take longer for so few numbers."""
     shapes, output = kernel.get("inputs") or (), kernel.get("output") or ()
     read = [math.prod(shape) for shape in shapes]
     moved = sum(read) + (math.prod(output) if output else 0)
-    macs, own = kernel.get("macs") or 0, weights(kernel)
-    nonzeros, types = kernel.get("nonzeros"), kernel.get("types")
+    own, nonzeros, types = weights(kernel), kernel.get("nonzeros"), kernel.get("types")
+    density = nonzeros / own if own and nonzeros is not None else 1.0
+    left = density if skips_zeros(kernel.get("algorithm")) else 1.0
+    macs = (kernel.get("macs") or 0) * left
     return (
         *(*(shapes[0] if shapes else output), 1, 1, 1, 1)[:4],
         *(WITHOUT if PARAMETERS.isdisjoint(kernel) else _parameters(kernel)),
@@ -79,9 +99,9 @@ def _values(kernel: Layer) -> tuple[float, ...]:
         max(read, default=0),
         len(kernel.get("fused") or ()),
         BITS.get(types.get("input", "float32"), 32) if types else 32,
-        nonzeros / own if own and nonzeros is not None else 1.0,
+        density,
         macs,
-        padded_macs(kernel),
+        padded_macs(kernel) * left,
         moved,
         own,
         1.0,
