@@ -1,4 +1,4 @@
-"""The commands for machines: ``dlas serve`` and ``dlas doctor``."""
+"""The commands that serve or examine a machine: ``dlas serve``, ``dlas watch`` and ``dlas doctor``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rich.table import Table
 from dlas.bench.remote.address import PORT
 from dlas.bench.remote.server import LONGEST_S, BoardServer
 from dlas.bench.remote.tokens import default_path, read_or_make
+from dlas.errors import InputError
 from dlas.face.console import terminal
 
 
@@ -65,6 +66,26 @@ def doctor(
     terminal.show(table)
     if any(check.status == "fail" for check in results):
         raise typer.Exit(1)
+
+
+def watch(
+    rows: Annotated[list[Path], typer.Argument(help="Folders that `dlas run` writes, or will write.")],
+    where: Annotated[
+        list[str] | None, typer.Option(help="Show the rows that match: model=cifar_*, compression.level=0.8.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 0,
+) -> None:
+    """Show the report of a running sweep in a browser on this machine, renewed as rows arrive."""
+    from dlas.face.reporting.live import LivePage, LiveServer
+
+    if missing := [folder for folder in rows if not folder.is_dir()]:
+        raise InputError(f"{str(missing[0])!r} is no folder: `dlas run STUDY --out FOLDER` makes it")
+    server = LiveServer(LivePage(rows, where or ()), port)
+    terminal.say(f"{server.link}; Ctrl-C ends it")
+    try:
+        server.run()
+    except KeyboardInterrupt:
+        terminal.say("ended")
 
 
 def _loopback(host: str) -> bool:

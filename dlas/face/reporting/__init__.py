@@ -11,7 +11,7 @@ from dlas.analysis.roles import with_roles
 from dlas.bench.store.fingerprint import version
 from dlas.bench.store.replacing import replacing
 from dlas.errors import InputError
-from dlas.face.reporting.blocks import Section
+from dlas.face.reporting.blocks import Absent, Section
 from dlas.face.reporting.context import Context
 from dlas.face.reporting.data import figures
 from dlas.face.reporting.fewer import fewer
@@ -61,10 +61,7 @@ def report(
     """
     if out.suffix.lower() not in SUFFIXES:
         raise InputError(f"cannot write {str(out)!r}: the report is one HTML page (*.html); {FIGURES}")
-    context = context_of(folders, where, predictors)
-    sections_or_gaps = [section(context) for section in SECTIONS]
-    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    html = page(context, sections_or_gaps, f"Made by dlas {version('dlas') or 'unknown'} on {now}.")
+    sections_or_gaps, html = rendered(context_of(folders, where, predictors))
     try:
         _write(html, out)
         if files is not None:
@@ -72,6 +69,20 @@ def report(
             write_files(sections, figures(sections), files)
     except OSError as error:
         raise InputError(f"cannot write {error.filename or str(out)!r}: {error.strerror or error}") from None
+
+
+def rendered(context: Context, number: int | None = None) -> tuple[list[Section | Absent], str]:
+    """Return the sections of a report and its page.
+
+    Parameters
+    ----------
+    number : int, optional
+        Of a page that asks where it comes from for one with another number.
+    """
+    sections_or_gaps = [section(context) for section in SECTIONS]
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    made = f"Made by dlas {version('dlas') or 'unknown'} on {now}."
+    return sections_or_gaps, page(context, sections_or_gaps, made, number)
 
 
 def files_beside(page: Path) -> Path:

@@ -33,13 +33,15 @@ MOST_FILTER = 500
 """Most values of a filter."""
 
 
-def page(context: Context, parts: Sequence[Section | Absent], made: str) -> str:
+def page(context: Context, parts: Sequence[Section | Absent], made: str, number: int | None = None) -> str:
     """Return the report as HTML.
 
     Parameters
     ----------
     made : str
         By which version and when it was made, for the last line.
+    number : int, optional
+        Of a page that asks where it comes from for one with another number.
     """
     sections = [section for section in parts if isinstance(section, Section)]
     environment = jinja2.Environment(
@@ -66,9 +68,16 @@ def page(context: Context, parts: Sequence[Section | Absent], made: str) -> str:
         long=LONG,
         css=markupsafe.Markup(_source("page.css")),
         js=markupsafe.Markup(_source("page.js")),
+        live=None if number is None else live(number),
         vega=_vega(),
         data=markupsafe.Markup(_json(data_of(context, sections))),
     )
+
+
+def live(number: int) -> markupsafe.Markup:
+    """Return what makes a page ask where it comes from for one with another number than its own."""
+    line = markupsafe.Markup('<aside id="live" role="status" data-number="{}"></aside>').format(number)
+    return line + markupsafe.Markup("\n<script>{}</script>").format(markupsafe.Markup(_source("live.js")))
 
 
 def _code(text: str) -> markupsafe.Markup:

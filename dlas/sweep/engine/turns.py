@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
 from dlas.bench.measuring.machine import Machine
 from dlas.bench.processes.interface import Runner
 from dlas.bench.store.cache import Cache
-from dlas.bench.store.locks import Lock, holder, take_lock
+from dlas.bench.store.locks import Lock, holder, locked, take_lock
 from dlas.sweep.engine.point_run import PointRun
 
 FREE_MEMORY = 0.25
@@ -185,6 +186,13 @@ def next_together(comparison: Sequence[PointRun], most: int) -> list[PointRun]:
 def lock_device(device: str) -> Lock | None:
     """Return the lock of a device, or None while another sweep holds it."""
     return take_lock(_lock_file(device))
+
+
+@contextmanager
+def device_alone(device: str) -> Iterator[None]:
+    """Hold a device, after waiting for who measures on it."""
+    with locked(_lock_file(device)):
+        yield
 
 
 def device_holder(device: str) -> int | None:
