@@ -31,7 +31,7 @@ TOGETHER = (1, 40, 160)
 
 
 def programs() -> dict[str, Run]:
-    """Return the fixed programs; ``roots`` is the sentinel's, ``sums in L2`` nearly the cache sentinel's."""
+    """Return the fixed programs; ``roots`` is the sentinel's."""
     doubles, roots = np.linspace(1, 2, 16_384), np.empty(16_384)
     few, sums = np.ones(2_048, np.float32), np.empty(2_048, np.float32)
     some, copies = np.ones(32_768, np.float32), np.empty(32_768, np.float32)

@@ -104,15 +104,9 @@ def log_medians(row: Row) -> Floats:
 
 
 def sentinel_ratio(pair: Pair) -> float | None:
-    """Return by how much a fixed program became slower, as a logarithm; None where none was measured.
-
-    It is that of sums where both rows have it, which slows more as layers do.
-    """
-    for name in ("cache_sentinel_s", "sentinel_s"):
-        before, now = (getattr(row, name, []) for row in (pair.before, pair.now))
-        if before and now:
-            return float(np.log(now).mean() - np.log(before).mean())
-    return None
+    """Return by how much the fixed program became slower, as a logarithm; None where it was not measured."""
+    before, now = (row.sentinel_s if row else [] for row in (pair.before, pair.now))
+    return float(np.log(now).mean() - np.log(before).mean()) if before and now else None
 
 
 def causes(pair: Pair) -> tuple[str, ...]:

@@ -110,9 +110,8 @@ def _happened(row: Row, log: Path) -> Iterator[tuple[str, str]]:
     for name, share in (("load", row.load), ("steal", row.steal)):
         if share is not None:
             yield name, f"{share:.3g}"
-    for name, seconds in (("sentinel", row.sentinel_s), ("cache sentinel", row.cache_sentinel_s)):
-        if seconds:
-            yield name, f"{milliseconds(min(seconds))} to {milliseconds(max(seconds))} ms"
+    if row.sentinel_s:
+        yield "sentinel", f"{milliseconds(min(row.sentinel_s))} to {milliseconds(max(row.sentinel_s))} ms"
     clocks = (row.clock_low_hz, row.clock_mean_hz, row.clock_high_hz)
     if known := [amount(hertz, "Hz") for hertz in clocks if hertz is not None]:
         yield "clocks", ", ".join(known) + " (lowest, mean, highest)"

@@ -94,9 +94,7 @@ class RowDetails:
 
 def _step(row: Row) -> Row:
     """Return a row without what no compression curve shows."""
-    return replace(
-        row, layers=[], edges=[], latency_s=[], sentinel_s=[], cache_sentinel_s=[], device={}, environment={}
-    )
+    return replace(row, layers=[], edges=[], latency_s=[], sentinel_s=[], device={}, environment={})
 
 
 def read_details(points: pd.DataFrame) -> Details:

@@ -25,7 +25,7 @@ from dlas.sweep.rows.older import FLAG, FLAG_REASON, NEWEST, as_part, renewed, r
 
 SHARED = (*PART_AXES, "device", "environment")
 """Fields of which a sweep's rows have few different values."""
-SAMPLED = ("latency_s", "sentinel_s", "cache_sentinel_s")
+SAMPLED = ("latency_s", "sentinel_s")
 """Fields that hold samples, which are no less than zero."""
 WHOLE = (
     Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]

@@ -150,10 +150,6 @@ class Row:
     """
     sentinel_s: list[float] = field(default_factory=list)
     """Times of a small fixed program, before and after each slice of samples: the machine's speed."""
-    cache_sentinel_s: list[float] = field(default_factory=list)
-    """The same of sums in the second-level cache, which another program on the same core slows as it slows
-    layers. Empty of rows from before it was kept.
-    """
     load: float | None = None
     """Share of the processors that other processes used meanwhile. Null where the system does not report it.
     """

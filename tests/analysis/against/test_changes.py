@@ -24,7 +24,7 @@ from dlas.analysis.against.changes import (
     Changes,
     changes_of,
 )
-from dlas.analysis.against.pairs import Pair, log_medians, pairs_of, sentinel_ratio
+from dlas.analysis.against.pairs import Pair, log_medians, pairs_of
 from dlas.errors import InputError
 from dlas.sweep.rows.results import UNSTABLE, Row
 from tests.fixtures.commands import runner
@@ -61,16 +61,6 @@ def test_what_the_machine_did_to_single_points_is_taken_out_where_sentinels_besi
     assert len(slower & slowed.keys()) >= 18 and len(slower - slowed.keys()) <= 2
     steady = changes(run_of(0), run_of(1, slowed))
     assert steady.noise and not steady.noise.followed
-
-
-def test_sums_tell_what_the_machine_did_where_both_runs_have_them() -> None:
-    old = row(sentinel_s=[1.0, 1.0])
-    roots = row(sentinel_s=[1.1, 1.1])
-    sums = row(sentinel_s=[1.1, 1.1], cache_sentinel_s=[3.0, 3.0])
-    assert sentinel_ratio(Pair(old, roots)) == sentinel_ratio(Pair(old, sums)) == pytest.approx(np.log(1.1))
-    twice = row(sentinel_s=[1.1, 1.1], cache_sentinel_s=[6.0, 6.0])
-    assert sentinel_ratio(Pair(sums, twice)) == pytest.approx(np.log(2))
-    assert sentinel_ratio(Pair(row(), sums)) is sentinel_ratio(Pair(None, sums)) is None
 
 
 def test_what_slices_of_all_points_have_in_common_hides_no_change() -> None:

@@ -18,9 +18,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from dlas.bench.measuring.disturbance import UNSTABLE, Disturbance, Reading, fraction, read, spread, worst
 from dlas.bench.measuring.memory import ResidentMemory
-from dlas.bench.measuring.observers.cache_sentinel import CacheSentinel, cache_sentinel
+from dlas.bench.measuring.observers import sentinel as sentinels
 from dlas.bench.measuring.observers.processors import Processors
-from dlas.bench.measuring.observers.sentinel import Sentinel, everywhere, middle, sentinel
+from dlas.bench.measuring.observers.sentinel import Sentinel, sentinel
 from dlas.bench.measuring.observers.watch import Watch
 from dlas.bench.measuring.sampling import Instruments, sample
 from dlas.bench.measuring.taken import RETRIES_IN_ALL, Taken, Turn
@@ -47,7 +47,6 @@ class Bench:
     call_s: Callable[[int], float] = lambda n: 0.01
     others: Callable[[int], float] = lambda slice_number: 0.0
     sentinel_s: Callable[[int], float] = lambda slice_number: 0.001
-    cache_sentinel_s: float = 0.001
     now: float = 100.0
     calls: int = 0
     turns: int = 0
@@ -77,10 +76,6 @@ class Bench:
         self.now += self.sentinel_s(number)
         return self.sentinel_s(number)
 
-    def slower_from_now_on(self) -> float:
-        self.cache_sentinel_s = 0.002
-        return 0.01
-
     def read(self) -> Reading:
         self.log.append("read")
         number, ending = divmod(self.readings, 2)
@@ -93,11 +88,7 @@ class Bench:
 
     @property
     def tools(self) -> Instruments:
-        sentinels = {
-            "sentinel": Sentinel(self.sentinel),
-            "cache_sentinel": CacheSentinel(lambda: self.cache_sentinel_s),
-        }
-        watch = Watch({**sentinels, "processors": Processors(self.read)})
+        watch = Watch({"sentinel": Sentinel(self.sentinel), "processors": Processors(self.read)})
         return Instruments(lambda: self.now, self.sleep, watch)
 
     def measure(self, **settings: float) -> dict[str, Any]:
@@ -445,24 +436,14 @@ def test_the_machine_can_be_read() -> None:
 # ---------------------------------------------------------------- memory
 
 
-def test_sentinels_take_all_processors_at_once_and_the_slowest_counts() -> None:
+def test_the_sentinel_takes_all_processors_at_once_and_the_slowest_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     allowed = os.sched_getaffinity(0)
     seconds = {processor: 1.0 + number for number, processor in enumerate(sorted(allowed))}
-    assert everywhere(lambda: seconds[min(os.sched_getaffinity(0))]) == max(seconds.values())
+    monkeypatch.setattr(sentinels, "_arithmetic", lambda clock: seconds[min(os.sched_getaffinity(0))])
+    assert sentinel() == max(seconds.values())
     assert os.sched_getaffinity(0) == allowed
-
-
-def test_the_cache_sentinel_passes_over_the_same_numbers_again_and_again() -> None:
-    assert 0 < cache_sentinel() < 1
-    ticks = iter([0.0, 1.0, 1.0, 3.0, 3.0, 4.0, 4.0, 9.0, 9.0, 10.0])
-    assert middle(lambda: None, lambda: next(ticks)) == 1.0, "one run of five was interrupted"
-
-
-def test_the_cache_sentinel_is_told_and_marks_no_noise() -> None:
-    bench = Bench(call_s=lambda n: 0.01 if bench.turns < 3 else bench.slower_from_now_on())
-    found = bench.measure(repeats=10, slices=5)
-    assert found["cache_sentinel_s"] == [0.001] * 4 + [0.002] * 6
-    assert found["noisy"] is False
 
 
 TAKES_AND_FREES = """

@@ -68,48 +68,34 @@ def runs(slices: Sequence[Slice]) -> list[float]:
 
 
 def sentinel(clock: Callable[[], float] = time.perf_counter) -> float:
-    """Return the seconds of square roots: the machine's current speed.
+    """Return the seconds of a fixed computation: the machine's current speed.
 
-    Their data fits in a second-level cache, so they depend on little but the clock.
-    """
-    return everywhere(lambda: _roots(clock))
-
-
-def everywhere(seconds: Callable[[], float]) -> float:
-    """Return the seconds of a fixed program, the slowest of all processors that this process may use.
-
-    They run it at once: a hypervisor may put two of them on one core, which a run on one would not show.
+    All processors that this process may use run it at once, and the slowest counts:
+    a hypervisor may put two of them on one core, which a run on one would not show.
+    Its data fits in a second-level cache, so it depends on little but the clock.  The
+    median of five runs excludes a single interruption.
     """
     processors = sorted(os.sched_getaffinity(0))
     if len(processors) == 1:
-        return seconds()
+        return _arithmetic(clock)
     started = threading.Barrier(len(processors))
 
     def alone_on(processor: int) -> float:
         os.sched_setaffinity(0, [processor])  # of this thread only
         started.wait()
-        return seconds()
+        return _arithmetic(clock)
 
     with ThreadPoolExecutor(len(processors)) as pool:
         return max(pool.map(alone_on, processors))
 
 
-def middle(run: Callable[[], object], clock: Callable[[], float]) -> float:
-    """Return the median seconds of five runs, which excludes a single interruption."""
+def _arithmetic(clock: Callable[[], float]) -> float:
+    x = np.linspace(1.0, 2.0, NUMBERS)
+    y = np.empty_like(x)
     times = []
     for _ in range(5):
         start = clock()
-        run()
-        times.append(clock() - start)
-    return statistics.median(times)
-
-
-def _roots(clock: Callable[[], float]) -> float:
-    x = np.linspace(1.0, 2.0, NUMBERS)
-    y = np.empty_like(x)
-
-    def run() -> None:
         for _ in range(CALLS):
             np.sqrt(x, out=y)  # without Python's lock, and without BLAS's threads
-
-    return middle(run, clock)
+        times.append(clock() - start)
+    return statistics.median(times)

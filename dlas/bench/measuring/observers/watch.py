@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, Self
 
 from dlas.bench.measuring.machine import Machine
-from dlas.bench.measuring.observers.cache_sentinel import CacheSentinel
 from dlas.bench.measuring.observers.clocks import Clocks
 from dlas.bench.measuring.observers.counters import Counters
 from dlas.bench.measuring.observers.energy import Energy
@@ -18,9 +17,8 @@ from dlas.bench.measuring.observers.sentinel import Sentinel
 
 OBSERVERS: dict[str, type[Observer]] = {
     "latency": Latency,
-    # Outside of the counters: spinning threads of the program may make them wait.
+    # Outside of the counters: spinning threads of the program may make it wait.
     "sentinel": Sentinel,
-    "cache_sentinel": CacheSentinel,
     "processors": Processors,
     "clocks": Clocks,
     "energy": Energy,
