@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,18 @@ import pandas as pd
 from scipy import stats
 
 from dlas.analysis.against.changes import FALSE_DISCOVERIES, FASTER, SAME, SLOWER, point_of
-from dlas.analysis.against.noise import LEAST_FREEDOM, NORMAL, PRIOR, USUAL, RunNoise, noise_of, pooled
+from dlas.analysis.against.noise import (
+    LEAST_FREEDOM,
+    MEDIANS,
+    NORMAL,
+    PRIOR,
+    SENTINELS,
+    USUAL,
+    RunNoise,
+    noise_of,
+    pooled,
+    value,
+)
 from dlas.analysis.against.pairs import Pair, causes, ids_of, sentinel_ratio
 from dlas.analysis.against.segments import FEWEST, Segment, segments_of
 from dlas.analysis.against.versions import Version, VersionLine, every_row, lines_of, studies_of
@@ -210,8 +222,8 @@ def _by_time(lines: Sequence[VersionLine]) -> list[Version]:
 def _steps(lines: Sequence[VersionLine]) -> dict[Step, RunNoise]:
     """Return what each machine did between two versions.
 
-    The fixed program beside each point is believed in all steps of a machine, or in none: what it says of one
-    version is then taken out before and after it.
+    What tells the points' times is the same in all steps of a machine, for a version is before one and after
+    another: the way of most of them.
     """
     pairs: dict[Step, list[Pair]] = {}
     for line in lines:
@@ -219,16 +231,25 @@ def _steps(lines: Sequence[VersionLine]) -> dict[Step, RunNoise]:
             step = (line.machine, before.version, now.version)
             pairs.setdefault(step, []).append(Pair(before.row, now.row))
     found = {step: noise_of(every) for step, every in pairs.items()}
-    followed: dict[str, list[bool]] = {}
+    ways: dict[str, Counter[str]] = {}
     for (machine, *_), noise in found.items():
-        followed.setdefault(machine, []).append(noise.followed)
-    believed = {machine: sum(own) > len(own) / 2 for machine, own in followed.items()}
+        ways.setdefault(machine, Counter())[noise.by] += 1
+    chosen = {machine: _of_most(counts) for machine, counts in ways.items()}
     return {
-        step: noise
-        if noise.followed == believed[step[0]]
-        else noise_of(pairs[step], follow=believed[step[0]])
+        step: noise if noise.by == chosen[step[0]] else noise_of(pairs[step], by=chosen[step[0]])
         for step, noise in found.items()
     }
+
+
+def _of_most(ways: Counter[str]) -> str:
+    """Return the way of more than half of the steps, medians where there is none."""
+    (way, count), *_ = ways.most_common()
+    return way if count > ways.total() / 2 else MEDIANS
+
+
+def _way(machine: str, steps: Mapping[Step, RunNoise]) -> str:
+    """Return what tells times on a machine."""
+    return next((noise.by for step, noise in steps.items() if step[0] == machine), MEDIANS)
 
 
 def _judged(lines: Sequence[VersionLine], steps: Mapping[Step, RunNoise]) -> tuple[list[PointHistory], float]:
@@ -265,7 +286,8 @@ def _series(
         for (before, now), noise in zip(itertools.pairwise(line.rows), own, strict=True)
     ]
     shifts = np.concatenate([[0.0], np.cumsum([noise.shift for noise in own]) + np.cumsum(beside)])
-    values = np.array([slices.mean() for slices in line.slices]) - shifts
+    by = _way(line.machine, steps)
+    values = np.array([value(parts, by) for parts in line.told(by)]) - shifts
     if not own:
         return values, np.sqrt(variances), LEAST_FREEDOM
     # A point whose runs differ by more than those of others counts by what its own differ by.  Half of the
@@ -278,7 +300,7 @@ def _series(
 
 def _beside(pair: Pair, noise: RunNoise) -> float:
     """Return what the machine did to a point beyond what it did to all, if the fixed program tells it."""
-    ratio = sentinel_ratio(pair) if noise.followed else None
+    ratio = sentinel_ratio(pair) if noise.by == SENTINELS else None
     return 0.0 if ratio is None or noise.sentinel is None else ratio - noise.sentinel
 
 
@@ -291,14 +313,14 @@ def _variances(lines: Sequence[VersionLine], steps: Mapping[Step, RunNoise]) -> 
             # That of a step is of two runs.
             between.setdefault((machine, version), []).append(noise.between / 2)
             unshared.setdefault((machine, version), []).append(noise.unshared)
-    slices: dict[Place, list[Floats]] = {}
+    told: dict[Place, list[Floats]] = {}
     places = []
     for line in lines:
-        for each, own in zip(line.rows, line.slices, strict=True):
-            known = slices.setdefault((line.machine, each.version), [])
+        for each, own in zip(line.rows, line.told(_way(line.machine, steps)), strict=True):
+            known = told.setdefault((line.machine, each.version), [])
             places.append(((line.machine, each.version), len(known)))
             known.append(own)
-    within = {place: pooled(every) for place, every in slices.items()}
+    within = {place: pooled(every) for place, every in told.items()}
     every = np.array(
         [
             np.mean(unshared.get(place, [1.0])) * within[place][at] + np.mean(between.get(place, [USUAL**2]))

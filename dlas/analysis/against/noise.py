@@ -3,22 +3,31 @@
 The logarithm of a ratio errs by two parts: slices of one run differ, which more slices average away, and runs
 differ, which they do not.  The first is pooled over points, since five slices tell a variance badly; the
 second is what points that cannot have changed show beyond the first.  Where they show less, slices differ by
-what the machine did to all points at a time, which ratios do not have.  Where the machine was slower for some
-points than for others, the fixed program that ran beside each tells by how much, if that explains how they
-differ.  Far more points than of a normal distribution may differ by much: these show how far its tails reach.
+what the machine did to all points at a time, which ratios do not have.
+
+Three ways tell a point's time: the medians of its slices; these less what the fixed program did that ran
+beside each, where the machine was slower for some points than for others; and its shortest sample, where the
+machine slows most samples, and each by another factor.  That one is taken by which points that cannot have
+changed differ least.  Far more of them than of a normal distribution may differ by much: they show how far
+the tails of errors reach.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
 
-from dlas.analysis.against.pairs import Pair, log_medians, sentinel_ratio
+from dlas.analysis.against.pairs import Pair, log_least, log_medians, sentinel_ratio
 from dlas.stack.types import Floats
+from dlas.sweep.rows.results import Row
 
+MEDIANS, SENTINELS, LEAST = "medians", "sentinels", "least"
+"""Ways to tell a point's time: by the medians of its slices, by these less what the fixed program did beside
+them, by its shortest sample.
+"""
 FEWEST_CONTROLS = 8
 """Points that cannot have changed, from which on they tell what the machine did."""
 USUAL = 0.02
@@ -26,9 +35,9 @@ USUAL = 0.02
 PRIOR = 4.0
 """Degrees of freedom that the variance of all points' slices has beside a point's own."""
 ENOUGH = 30
-"""Points, at least, that tell the tails of errors, and whether the fixed program explains them."""
+"""Points, at least, that tell the tails of errors, and by which way they differ least."""
 EXPLAINED = 0.8
-"""The fixed program beside each point is believed where it leaves at most this share of the spread."""
+"""Another way than medians is taken where it leaves at most this share of the spread."""
 TAILS = (2.0, 3.0, 4.0, 6.0, 10.0)
 """Degrees of freedom that points may show in their tails, fewer than variances from so many slices have."""
 LEAST_FREEDOM = 3.0
@@ -42,8 +51,8 @@ class RunNoise:
     """What two runs of points that did not change differ by."""
 
     ratios: Floats
-    """Logarithms of the ratios of now to before, [pairs], the shift of the machine included, but where
-    ``followed`` not what it did beside one point and not beside others.
+    """Logarithms of the ratios of now to before, [pairs], the shift of the machine included, but by sentinels
+    not what it did beside one point and not beside others.
     """
     within: Floats
     """Variances of these that slices explain and that points do not have in common, [pairs]."""
@@ -59,8 +68,8 @@ class RunNoise:
     """
     freedom: float
     """Degrees of freedom of the errors."""
-    followed: bool = False
-    """Whether the fixed program beside each point tells what the machine did to it."""
+    by: str = MEDIANS
+    """Which way tells the points' times."""
     unshared: float = 1.0
     """Share of the variance of slices that points do not have in common."""
 
@@ -103,32 +112,26 @@ class RunNoise:
         return float(stats.t.ppf(1 - significance / 2, self.freedom) + stats.t.ppf(power, self.freedom))
 
 
-def noise_of(pairs: Sequence[Pair], *, follow: bool | None = None) -> RunNoise:
+def noise_of(pairs: Sequence[Pair], *, by: str | None = None) -> RunNoise:
     """Return the noise of pairs, at least one, that are timed on one machine.
 
     Parameters
     ----------
-    follow : bool, optional
-        Whether the fixed program tells what the machine did to single points; by default, if that explains
-        how they differ.
+    by : str, optional
+        Which way tells the points' times; by default that by which they differ least.
     """
-    before, now = (
-        [log_medians(row) for pair in pairs if (row := getattr(pair, name))] for name in ("before", "now")
-    )
-    ratios = np.array([new.mean() - old.mean() for new, old in zip(now, before, strict=True)])
-    within = pooled(now) + pooled(before)
-    beside = np.array([np.nan if (ratio := sentinel_ratio(pair)) is None else ratio for pair in pairs])
-    sentinel = None if np.isnan(beside).all() else float(np.nanmedian(beside))
     control = np.array([pair.unchanged for pair in pairs], dtype=bool)
     enough = bool(control.sum() >= FEWEST_CONTROLS)
     seen = control if enough else np.ones(len(pairs), dtype=bool)
     controls = int(control.sum()) if enough else 0
-    spread, followed = spread_of(ratios[seen]), False
-    if sentinel is not None and follow is not False:
-        without = ratios - np.nan_to_num(beside - sentinel)
-        left = spread_of(without[seen])
-        if follow or (seen.sum() >= ENOUGH and left < EXPLAINED * spread):
-            ratios, spread, followed = without, left, True
+    ways = {way.by: way for way in _ways(pairs)}
+    spreads = {name: spread_of(way.ratios[seen]) for name, way in ways.items()}
+    if by is None:
+        by = min(spreads, key=lambda name: spreads[name])
+        if seen.sum() < ENOUGH or spreads[by] >= EXPLAINED * spreads[MEDIANS]:
+            by = MEDIANS
+    way = ways.get(by, ways[MEDIANS])
+    ratios, within, spread, sentinel = way.ratios, way.within, spreads[way.by], way.sentinel
     shift = float(np.median(ratios[control])) if enough else sentinel or 0.0
     explained, unshared = float(np.median(within[seen])), 1.0
     if seen.sum() >= ENOUGH and 0 < spread**2 < explained:
@@ -136,11 +139,53 @@ def noise_of(pairs: Sequence[Pair], *, follow: bool | None = None) -> RunNoise:
     between, within = max(0.0, spread**2 - explained), unshared * within
     if seen.sum() < FEWEST_CONTROLS:
         between = max(between, USUAL**2)
-    slices = float(np.median([len(new) + len(old) - 2 for new, old in zip(now, before, strict=True)]))
-    freedom = max(LEAST_FREEDOM, min(slices + PRIOR, float(seen.sum()) - 1))
+    freedom = max(LEAST_FREEDOM, min(way.freedom + PRIOR, float(seen.sum()) - 1))
     if controls >= ENOUGH:
         freedom = _likeliest((ratios[control] - shift) / np.sqrt(within[control] + between), freedom)
-    return RunNoise(ratios, within, between, shift, sentinel, controls, freedom, followed, unshared)
+    return RunNoise(ratios, within, between, shift, sentinel, controls, freedom, way.by, unshared)
+
+
+def told(row: Row, by: str) -> Floats:
+    """Return what tells a row's time: logarithms of medians of slices, or of shortest samples of its halves."""
+    return log_least(row) if by == LEAST else log_medians(row)
+
+
+def value(parts: Floats, by: str) -> float:
+    """Return the logarithm of a row's time from what :func:`told` returned."""
+    return float(parts.min() if by == LEAST else parts.mean())
+
+
+@dataclass(frozen=True)
+class _Way:
+    """Ratios told in one way."""
+
+    by: str
+    ratios: Floats
+    """Logarithms, [pairs]."""
+    within: Floats
+    """Variances of these that slices show, [pairs]."""
+    sentinel: float | None
+    """Logarithm of how much slower the fixed program was in the middle."""
+    freedom: float
+    """Degrees of freedom of a pair's own variance."""
+
+
+def _ways(pairs: Sequence[Pair]) -> Iterator[_Way]:
+    """Yield all ways, that by sentinels where some were measured."""
+    for by in (MEDIANS, LEAST):
+        before, now = (
+            [told(row, by) for pair in pairs if (row := getattr(pair, name))] for name in ("before", "now")
+        )
+        ratios = np.array([value(new, by) - value(old, by) for new, old in zip(now, before, strict=True)])
+        beside = np.array(
+            [np.nan if (one := sentinel_ratio(pair, by == LEAST)) is None else one for pair in pairs]
+        )
+        sentinel = None if np.isnan(beside).all() else float(np.nanmedian(beside))
+        freedom = float(np.median([len(new) + len(old) - 2 for new, old in zip(now, before, strict=True)]))
+        within = pooled(now) + pooled(before)
+        yield _Way(by, ratios, within, sentinel, freedom)
+        if by == MEDIANS and sentinel is not None:
+            yield _Way(SENTINELS, ratios - np.nan_to_num(beside - sentinel), within, sentinel, freedom)
 
 
 def _likeliest(errors: Floats, most: float) -> float:

@@ -92,21 +92,45 @@ def log_medians(row: Row) -> Floats:
     """Return the logarithms of the medians of a row's slices, [slices].
 
     Slices are what a measurement takes at a time, between those of other points: times within one are more
-    alike than times of two.  Rows from before their sizes were kept are cut into slices of one size.
+    alike than times of two.
     """
+    # Of so few samples each, NumPy's median takes twenty times as long.
+    return np.log([statistics.median(piece.tolist()) for piece in _slices(row)])
+
+
+def log_least(row: Row) -> Floats:
+    """Return the logarithms of the shortest sample of a row's even slices and of its odd ones, [2] or [1].
+
+    The shorter of both is what the point takes where nothing slows it, and their difference tells how sure
+    that is.
+    """
+    least = [float(piece.min()) for piece in _slices(row)]
+    return np.log([min(half) for half in (least[::2], least[1::2]) if half])
+
+
+def _slices(row: Row) -> list[Floats]:
+    """Return the samples of each slice; rows from before sizes were kept are cut into slices of one size."""
     samples = np.asarray(row.latency_s, dtype=float)
     if row.slice_samples and sum(row.slice_samples) == len(samples):
         pieces = np.split(samples, np.cumsum(row.slice_samples)[:-1])
     else:
         pieces = np.array_split(samples, max(1, min(int(row.measure.get("slices") or 1), len(samples))))
-    # Of so few samples each, NumPy's median takes twenty times as long.
-    return np.log([statistics.median(piece.tolist()) for piece in pieces if len(piece)])
+    return [piece for piece in pieces if len(piece)]
 
 
-def sentinel_ratio(pair: Pair) -> float | None:
-    """Return by how much the fixed program became slower, as a logarithm; None where it was not measured."""
+def sentinel_ratio(pair: Pair, least: bool = False) -> float | None:
+    """Return by how much the fixed program became slower, as a logarithm; None where it was not measured.
+
+    Parameters
+    ----------
+    least : bool, optional
+        Of its shortest run, in place of the mean of all.
+    """
     before, now = (row.sentinel_s if row else [] for row in (pair.before, pair.now))
-    return float(np.log(now).mean() - np.log(before).mean()) if before and now else None
+    if not before or not now:
+        return None
+    old, new = (np.log(times).min() if least else np.log(times).mean() for times in (before, now))
+    return float(new - old)
 
 
 def causes(pair: Pair) -> tuple[str, ...]:

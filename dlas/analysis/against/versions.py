@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlas.analysis.against.pairs import log_medians
+from dlas.analysis.against.noise import told
 from dlas.stack.types import Floats
 from dlas.sweep.rows.files import complete_lines, results_file
 from dlas.sweep.rows.lines import Damaged
@@ -52,9 +52,14 @@ class VersionLine:
         return self.rows[-1].row
 
     @functools.cached_property
-    def slices(self) -> list[Floats]:
-        """The logarithms of the medians of each row's slices."""
-        return [log_medians(each.row) for each in self.rows]
+    def _told(self) -> dict[str, list[Floats]]:
+        return {}
+
+    def told(self, by: str) -> list[Floats]:
+        """Return what tells each row's time, in one of the ways of :mod:`dlas.analysis.against.noise`."""
+        if by not in self._told:
+            self._told[by] = [told(each.row, by) for each in self.rows]
+        return self._told[by]
 
 
 def lines_of(versions: Iterable[Iterable[Row]]) -> tuple[list[VersionLine], int]:

@@ -92,12 +92,12 @@ def of_changes(changes: Changes) -> dict[str, Any]:
     return content
 
 
-def _machine(noise: RunNoise) -> dict[str, float | None]:
+def _machine(noise: RunNoise) -> dict[str, float | str | None]:
     """Return what a machine did between two runs."""
     return {
         "shift": float(np.expm1(noise.shift)),
         "between_runs": float(np.sqrt(noise.between)),
-        "followed": noise.followed,
+        "times_by": noise.by,
         "unshared": noise.unshared,
         "sentinel": None if noise.sentinel is None else float(np.expm1(noise.sentinel)),
         "controls": noise.controls,

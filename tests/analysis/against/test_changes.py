@@ -24,6 +24,7 @@ from dlas.analysis.against.changes import (
     Changes,
     changes_of,
 )
+from dlas.analysis.against.noise import MEDIANS, SENTINELS
 from dlas.analysis.against.pairs import Pair, log_medians, pairs_of
 from dlas.errors import InputError
 from dlas.sweep.rows.results import UNSTABLE, Row
@@ -56,11 +57,11 @@ def test_what_the_machine_did_to_single_points_is_taken_out_where_sentinels_besi
     slowed = dict.fromkeys(range(0, POINTS, 10), 0.1)
     found = changes(run_of(0, drift=0.06), run_of(1, slowed, drift=0.06))
     slower = {each.pair.row.batch - 1 for each in found.points if each.outcome == SLOWER}
-    assert found.noise and found.noise.followed
+    assert found.noise and found.noise.by == SENTINELS
     assert np.sqrt(found.noise.between) < 0.03
     assert len(slower & slowed.keys()) >= 18 and len(slower - slowed.keys()) <= 2
     steady = changes(run_of(0), run_of(1, slowed))
-    assert steady.noise and not steady.noise.followed
+    assert steady.noise and steady.noise.by == MEDIANS
 
 
 def test_what_slices_of_all_points_have_in_common_hides_no_change() -> None:

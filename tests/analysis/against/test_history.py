@@ -14,6 +14,7 @@ import pytest
 import dlas
 from dlas.analysis.against.changes import FASTER, SAME, SLOWER
 from dlas.analysis.against.history import OUTLYING, UNCONFIRMED, VersionHistory, history_of
+from dlas.analysis.against.noise import MEDIANS, SENTINELS
 from dlas.analysis.against.segments import segments_of
 from dlas.analysis.against.versions import every_row, lines_of
 from dlas.errors import InputError
@@ -89,11 +90,11 @@ def test_a_slowdown_is_found_at_its_version_though_the_machine_changes_too() -> 
 def test_what_the_machine_did_to_single_points_is_taken_out_of_all_versions_or_of_none() -> None:
     slowed = dict.fromkeys(range(0, POINTS, 10), 0.1)
     found = found_in(versions_of(8, lasting(slowed), drift=0.06))
-    assert all(noise.followed for noise in found.steps.values())
+    assert all(noise.by == SENTINELS for noise in found.steps.values())
     slower = {point for point, kind, at in events(found) if (kind, at) == (SLOWER, 6)}
     assert len(slower & slowed.keys()) >= 9 and len(events(found)) <= len(slowed) + 2
     steady = found_in(versions_of(8, lasting(slowed)))
-    assert not any(noise.followed for noise in steady.steps.values())
+    assert all(noise.by == MEDIANS for noise in steady.steps.values())
 
 
 def test_what_is_told_to_be_found_is_found() -> None:
