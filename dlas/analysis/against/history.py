@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from dlas.analysis.against.changes import FALSE_DISCOVERIES, FASTER, SAME, SLOWER, point_of
 from dlas.analysis.against.noise import (
@@ -21,11 +20,12 @@ from dlas.analysis.against.noise import (
     USUAL,
     RunNoise,
     noise_of,
-    pooled,
     value,
+    within_rows,
 )
 from dlas.analysis.against.pairs import Pair, causes, ids_of, sentinel_ratio
 from dlas.analysis.against.segments import FEWEST, Segment, segments_of
+from dlas.analysis.against.tails import Tails
 from dlas.analysis.against.versions import Version, VersionLine, every_row, lines_of, studies_of
 from dlas.errors import InputError, listed
 from dlas.stack.types import Floats
@@ -70,8 +70,8 @@ class PointHistory:
     """Logarithms of the times, as on the machine of the first version, [versions]."""
     errors: Floats
     """Standard errors of these, between runs as well, [versions]."""
-    freedom: float
-    """Degrees of freedom of the errors."""
+    tails: Tails
+    """How far the errors reach."""
     segments: list[Segment]
     """Versions of one level."""
 
@@ -106,7 +106,7 @@ class PointHistory:
         )
 
     def _interval(self, middle: float, error: float) -> tuple[float, float, float]:
-        half = float(stats.t.ppf(0.975, self.freedom)) * error
+        half = self.tails.distance(0.05) * error
         low, high = np.exp([middle - half, middle + half]).tolist()
         return float(np.exp(middle)), low, high
 
@@ -137,7 +137,7 @@ class VersionHistory:
         return pd.DataFrame([line for each in self.points for line in self._lines(each)])
 
     def _lines(self, history: PointHistory) -> Iterable[dict[str, object]]:
-        half = stats.t.ppf(0.975, history.freedom) * history.errors
+        half = history.tails.distance(0.05) * history.errors
         bounds = np.exp(np.stack([history.values, history.values - half, history.values + half], axis=1))
         events = {event.at: event for event in history.events}
         for at, (each, own) in enumerate(zip(history.line.rows, bounds.tolist(), strict=True)):
@@ -266,9 +266,9 @@ def _judged(lines: Sequence[VersionLine], steps: Mapping[Step, RunNoise]) -> tup
         significance = FALSE_DISCOVERIES * max(1, called) / max(1, tests)
         found = [
             PointHistory(
-                line, values, errors, freedom, segments_of(values, errors**2, _penalty(significance, freedom))
+                line, values, errors, tails, segments_of(values, errors**2, tails.distance(significance) ** 2)
             )
-            for line, (values, errors, freedom) in zip(lines, made, strict=True)
+            for line, (values, errors, tails) in zip(lines, made, strict=True)
         ]
         more = sum(len(each.segments) - 1 for each in found)
         if more <= called:
@@ -278,8 +278,8 @@ def _judged(lines: Sequence[VersionLine], steps: Mapping[Step, RunNoise]) -> tup
 
 def _series(
     line: VersionLine, variances: Floats, steps: Mapping[Step, RunNoise]
-) -> tuple[Floats, Floats, float]:
-    """Return a line's values without the shifts of the machine, their errors and degrees of freedom."""
+) -> tuple[Floats, Floats, Tails]:
+    """Return a line's values without the shifts of the machine, their errors and how far these reach."""
     own = [steps[line.machine, before.version, now.version] for before, now in itertools.pairwise(line.rows)]
     beside = [
         _beside(Pair(before.row, now.row), noise)
@@ -289,13 +289,14 @@ def _series(
     by = _way(line.machine, steps)
     values = np.array([value(parts, by) for parts in line.told(by)]) - shifts
     if not own:
-        return values, np.sqrt(variances), LEAST_FREEDOM
+        return values, np.sqrt(variances), Tails(LEAST_FREEDOM)
     # A point whose runs differ by more than those of others counts by what its own differ by.  Half of the
     # steps tell it, so that changes do not.
     apart = np.abs(np.diff(values)) / np.sqrt(variances[:-1] + variances[1:])
     seen = (NORMAL * float(np.median(apart))) ** 2
     scale = max(1.0, (PRIOR + len(apart) * seen) / (PRIOR + len(apart)))
-    return values, np.sqrt(scale * variances), min(noise.freedom for noise in own)
+    widest = max((noise.tails for noise in own), key=lambda tails: tails.distance(FALSE_DISCOVERIES))
+    return values, np.sqrt(scale * variances), widest
 
 
 def _beside(pair: Pair, noise: RunNoise) -> float:
@@ -320,7 +321,7 @@ def _variances(lines: Sequence[VersionLine], steps: Mapping[Step, RunNoise]) -> 
             known = told.setdefault((line.machine, each.version), [])
             places.append(((line.machine, each.version), len(known)))
             known.append(own)
-    within = {place: pooled(every) for place, every in told.items()}
+    within = {place: within_rows(every, _way(place[0], steps)) for place, every in told.items()}
     every = np.array(
         [
             np.mean(unshared.get(place, [1.0])) * within[place][at] + np.mean(between.get(place, [USUAL**2]))
@@ -331,11 +332,6 @@ def _variances(lines: Sequence[VersionLine], steps: Mapping[Step, RunNoise]) -> 
     return np.split(every, ends[:-1])
 
 
-def _penalty(significance: float, freedom: float) -> float:
-    """Return what a change costs: the square of the distance that is so unlikely where there is none."""
-    return float(stats.t.ppf(1 - significance / 2, freedom)) ** 2
-
-
 def _detectable(found: Sequence[PointHistory], significance: float, power: float = 0.95) -> float:
     longest = max(len(each.values) for each in found)
     if longest < 2 * FEWEST:
@@ -344,6 +340,6 @@ def _detectable(found: Sequence[PointHistory], significance: float, power: float
     for each in found:
         if len(each.values) == longest:
             sides = 1 / np.array([(half**-2.0).sum() for half in np.array_split(each.errors, 2)])
-            reached = np.sqrt(_penalty(significance, each.freedom)) + stats.t.ppf(power, each.freedom)
+            reached = each.tails.distance(significance) + each.tails.distance(2 * (1 - power))
             shares.append(np.expm1(reached * np.sqrt(sides.sum())))
     return float(np.median(shares))

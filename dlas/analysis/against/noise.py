@@ -18,15 +18,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
-from dlas.analysis.against.pairs import Pair, log_least, log_medians, sentinel_ratio
+from dlas.analysis.against.pairs import Pair, log_medians, log_shortest, sentinel_ratio
+from dlas.analysis.against.tails import Tails, likeliest
 from dlas.stack.types import Floats
 from dlas.sweep.rows.results import Row
 
 MEDIANS, SENTINELS, LEAST = "medians", "sentinels", "least"
 """Ways to tell a point's time: by the medians of its slices, by these less what the fixed program did beside
 them, by its shortest sample.
+"""
+SHORTEST = 5
+"""Samples that tell how sure the shortest one is: the nearer they are, the less it differs between runs of
+unchanged points (``experiments/two-runs``).
 """
 FEWEST_CONTROLS = 8
 """Points that cannot have changed, from which on they tell what the machine did."""
@@ -38,8 +42,6 @@ ENOUGH = 30
 """Points, at least, that tell the tails of errors, and by which way they differ least."""
 EXPLAINED = 0.8
 """Another way than medians is taken where it leaves at most this share of the spread."""
-TAILS = (2.0, 3.0, 4.0, 6.0, 10.0)
-"""Degrees of freedom that points may show in their tails, fewer than variances from so many slices have."""
 LEAST_FREEDOM = 3.0
 """Degrees of freedom of variances from slices, at least."""
 NORMAL = 1.4826
@@ -66,8 +68,8 @@ class RunNoise:
     """Points that cannot have changed, by which shift and variance between runs are told; 0 where there were
     too few: then the fixed program tells the shift, and all points the variance.
     """
-    freedom: float
-    """Degrees of freedom of the errors."""
+    tails: Tails
+    """How far the errors reach."""
     by: str = MEDIANS
     """Which way tells the points' times."""
     unshared: float = 1.0
@@ -81,13 +83,12 @@ class RunNoise:
 
     def p_values(self) -> Floats:
         """Return how likely a ratio at least so far from the shift is where nothing changed, [pairs]."""
-        chances: Floats = 2 * stats.t.sf(np.abs(self.ratios - self.shift) / self.errors, self.freedom)
-        return chances
+        return self.tails.chances((self.ratios - self.shift) / self.errors)
 
     def intervals(self, level: float = 0.95) -> Floats:
         """Return each ratio without the shift, and its interval, as factors, [pairs, 3]."""
         middle = self.ratios - self.shift
-        half = stats.t.ppf((1 + level) / 2, self.freedom) * self.errors
+        half = self.tails.distance(1 - level) * self.errors
         factors: Floats = np.exp(np.stack([middle, middle - half, middle + half], axis=1))
         return factors
 
@@ -109,7 +110,7 @@ class RunNoise:
 
     def _errors_off(self, significance: float, power: float) -> float:
         """Return how many standard errors a change is away from none that is found with some power."""
-        return float(stats.t.ppf(1 - significance / 2, self.freedom) + stats.t.ppf(power, self.freedom))
+        return self.tails.distance(significance) + self.tails.distance(2 * (1 - power))
 
 
 def noise_of(pairs: Sequence[Pair], *, by: str | None = None) -> RunNoise:
@@ -139,20 +140,33 @@ def noise_of(pairs: Sequence[Pair], *, by: str | None = None) -> RunNoise:
     between, within = max(0.0, spread**2 - explained), unshared * within
     if seen.sum() < FEWEST_CONTROLS:
         between = max(between, USUAL**2)
-    freedom = max(LEAST_FREEDOM, min(way.freedom + PRIOR, float(seen.sum()) - 1))
-    if controls >= ENOUGH:
-        freedom = _likeliest((ratios[control] - shift) / np.sqrt(within[control] + between), freedom)
-    return RunNoise(ratios, within, between, shift, sentinel, controls, freedom, way.by, unshared)
+    tails = Tails(max(LEAST_FREEDOM, min(way.freedom + PRIOR, float(seen.sum()) - 1)))
+    if controls >= ENOUGH and between + within[control].min() > 0:
+        errors = (ratios[control] - shift) / np.sqrt(within[control] + between)
+        tails, scale = likeliest(errors, tails.freedom)
+        between, within = scale**2 * between, scale**2 * within
+    return RunNoise(ratios, within, between, shift, sentinel, controls, tails, way.by, unshared)
 
 
 def told(row: Row, by: str) -> Floats:
-    """Return what tells a row's time: logarithms of medians of slices, or of shortest samples of its halves."""
-    return log_least(row) if by == LEAST else log_medians(row)
+    """Return what tells a row's time: logarithms of medians of its slices, or of its shortest samples."""
+    return log_shortest(row, SHORTEST) if by == LEAST else log_medians(row)
 
 
 def value(parts: Floats, by: str) -> float:
     """Return the logarithm of a row's time from what :func:`told` returned."""
-    return float(parts.min() if by == LEAST else parts.mean())
+    return float(parts[0] if by == LEAST else parts.mean())
+
+
+def within_rows(parts: Sequence[Floats], by: str) -> Floats:
+    """Return the variances of rows' times as slices or samples tell them, [rows].
+
+    Medians vary as the mean of slices does, shortest samples by half of how far the fifth is from the first.
+    """
+    if by != LEAST:
+        return pooled(parts)
+    found: Floats = np.array([((own[-1] - own[0]) / 2) ** 2 for own in parts])
+    return found
 
 
 @dataclass(frozen=True)
@@ -182,16 +196,10 @@ def _ways(pairs: Sequence[Pair]) -> Iterator[_Way]:
         )
         sentinel = None if np.isnan(beside).all() else float(np.nanmedian(beside))
         freedom = float(np.median([len(new) + len(old) - 2 for new, old in zip(now, before, strict=True)]))
-        within = pooled(now) + pooled(before)
+        within = within_rows(now, by) + within_rows(before, by)
         yield _Way(by, ratios, within, sentinel, freedom)
         if by == MEDIANS and sentinel is not None:
             yield _Way(SENTINELS, ratios - np.nan_to_num(beside - sentinel), within, sentinel, freedom)
-
-
-def _likeliest(errors: Floats, most: float) -> float:
-    """Return the degrees of freedom at which errors in units of their standard errors are likeliest."""
-    candidates = [each for each in TAILS if each < most] + [most]
-    return max(candidates, key=lambda freedom: float(stats.t.logpdf(errors, freedom).sum()))
 
 
 def spread_of(ratios: Floats) -> float:

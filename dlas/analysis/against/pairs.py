@@ -98,14 +98,9 @@ def log_medians(row: Row) -> Floats:
     return np.log([statistics.median(piece.tolist()) for piece in _slices(row)])
 
 
-def log_least(row: Row) -> Floats:
-    """Return the logarithms of the shortest sample of a row's even slices and of its odd ones, [2] or [1].
-
-    The shorter of both is what the point takes where nothing slows it, and their difference tells how sure
-    that is.
-    """
-    least = [float(piece.min()) for piece in _slices(row)]
-    return np.log([min(half) for half in (least[::2], least[1::2]) if half])
+def log_shortest(row: Row, count: int) -> Floats:
+    """Return the logarithms of a row's shortest samples, ascending, ``count`` or as many as there are."""
+    return np.log(sorted(row.latency_s)[:count])
 
 
 def _slices(row: Row) -> list[Floats]:

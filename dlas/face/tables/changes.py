@@ -118,10 +118,7 @@ def _machine(noise: RunNoise, changes: Changes) -> list[Text]:
     """Return what the machine did between the runs, and how small a change can be found."""
     by = f"{points(noise.controls)} that cannot have changed" if noise.controls else "the sentinel alone"
     sentinel = "" if noise.sentinel is None else f"; the sentinel: {signed(np.expm1(noise.sentinel))}"
-    beside = {
-        SENTINELS: ", each point by the one that ran beside it",
-        LEAST: "; times are the shortest samples",
-    }
+    ways = {SENTINELS: ", each point by the one that ran beside it", LEAST: "; times are shortest samples"}
     detectable = [each.detectable for each in changes.points if not np.isnan(each.detectable)]
     found = f"{np.median(detectable):.1%} in half of the points, {max(detectable):.1%} in all"
     between = f"runs of an unchanged point differ by {np.sqrt(noise.between):.1%}"

@@ -24,7 +24,7 @@ from dlas.analysis.against.changes import (
     Changes,
     changes_of,
 )
-from dlas.analysis.against.noise import MEDIANS, SENTINELS
+from dlas.analysis.against.noise import LEAST, MEDIANS, SENTINELS, within_rows
 from dlas.analysis.against.pairs import Pair, log_medians, pairs_of
 from dlas.errors import InputError
 from dlas.sweep.rows.results import UNSTABLE, Row
@@ -62,6 +62,24 @@ def test_what_the_machine_did_to_single_points_is_taken_out_where_sentinels_besi
     assert len(slower & slowed.keys()) >= 18 and len(slower - slowed.keys()) <= 2
     steady = changes(run_of(0), run_of(1, slowed))
     assert steady.noise and steady.noise.by == MEDIANS
+
+
+def test_shortest_samples_tell_where_the_machine_slows_most_of_them() -> None:
+    slowed = dict.fromkeys(range(0, POINTS, 10), 0.15)
+    before, now = run_of(0, busy=0.6), run_of(1, slowed, busy=0.6)
+    found = changes(before, now)
+    slower = {each.pair.row.batch - 1 for each in found.points if each.outcome == SLOWER}
+    assert found.noise and found.noise.by == LEAST
+    assert len(slower & slowed.keys()) >= 18 and len(slower - slowed.keys()) <= 2
+    assert found.points[0].ratio[0] == pytest.approx(1.15, abs=0.08)
+    unchanged = changes(before, run_of(2, busy=0.6))
+    assert unchanged.count(SLOWER) + unchanged.count(FASTER) <= 2
+
+
+def test_the_fewer_samples_are_near_the_shortest_the_less_it_tells() -> None:
+    near, far = np.log([1.0, 1.0, 1.01, 1.01, 1.01]), np.log([1.0, 1.1, 1.15, 1.2, 1.2])
+    known = within_rows([near, far, near[:1]], LEAST)
+    assert known[0] < known[1] / 100 and known[2] == 0
 
 
 def test_what_slices_of_all_points_have_in_common_hides_no_change() -> None:

@@ -14,7 +14,7 @@ import pytest
 import dlas
 from dlas.analysis.against.changes import FASTER, SAME, SLOWER
 from dlas.analysis.against.history import OUTLYING, UNCONFIRMED, VersionHistory, history_of
-from dlas.analysis.against.noise import MEDIANS, SENTINELS
+from dlas.analysis.against.noise import LEAST, MEDIANS, SENTINELS
 from dlas.analysis.against.segments import segments_of
 from dlas.analysis.against.versions import every_row, lines_of
 from dlas.errors import InputError
@@ -33,19 +33,19 @@ def versions_of(
     shift: float = 0.0,
     points: int = POINTS,
     versions: int = VERSIONS,
-    drift: float = 0.0,
+    **machine: float,
 ) -> list[list[Row]]:
     """Return runs, in some of which, by their numbers from 1, points are slower by a share.
 
-    ``shift`` is by how much the whole machine's speed differs between them, ``drift`` by how much from point
-    to point.
+    ``shift`` is by how much the whole machine's speed differs between them, ``machine`` what else
+    :func:`run_of` takes of it.
     """
     rng = np.random.default_rng(seed)
     return [
         [
             dataclasses.replace(each, started=f"2026-01-{number:02}T00:00:00+00:00")
             for each in run_of(
-                1000 * seed + number, slower.get(number, {}), shift * rng.uniform(-1, 1), points, drift=drift
+                1000 * seed + number, slower.get(number, {}), shift * rng.uniform(-1, 1), points, **machine
             )
         ]
         for number in range(1, versions + 1)
@@ -93,6 +93,10 @@ def test_what_the_machine_did_to_single_points_is_taken_out_of_all_versions_or_o
     assert all(noise.by == SENTINELS for noise in found.steps.values())
     slower = {point for point, kind, at in events(found) if (kind, at) == (SLOWER, 6)}
     assert len(slower & slowed.keys()) >= 9 and len(events(found)) <= len(slowed) + 2
+    busy = found_in(versions_of(8, lasting(dict.fromkeys(slowed, 0.15)), busy=0.6))
+    assert all(noise.by == LEAST for noise in busy.steps.values())
+    slower = {point for point, kind, at in events(busy) if (kind, at) == (SLOWER, 6)}
+    assert len(slower & slowed.keys()) >= 9 and len(events(busy)) <= len(slowed) + 2
     steady = found_in(versions_of(8, lasting(slowed)))
     assert all(noise.by == MEDIANS for noise in steady.steps.values())
 
