@@ -6,6 +6,7 @@ import contextlib
 import io
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
+from statistics import fmean
 
 import numpy as np
 
@@ -23,6 +24,10 @@ NETWORKS = ("networks", "networks-again")
 DRAWN = ("rows", "again")
 COLUMNS = (("onnxruntime", 1), ("hand", 1), ("torch_eager", 1), ("onnxruntime", 2))
 """Settings of the table of each network's errors."""
+
+
+COMPRESSIONS = {"float32": "none", "int8": "int8", "90 % pruned": "weight_pruning"}
+"""Names in rows of what a table calls them."""
 
 
 @cache
@@ -130,36 +135,62 @@ def generality(choose: str, column: str, eager: str) -> float:
 
 
 @cache
-def _of_transformers() -> dict[tuple[str, str, int], float]:
-    """Return the error of each transformer by compiler, network and batch, from draws over tokens."""
-    drawn, target = _settings(("tokens",)), benchmark.TARGET
-    found: dict[tuple[str, str, int], float] = {}
-    for (compiler, threads), measured in _settings(("transformers",)).items():
-        fitted, own = drawn[compiler, threads].merged(target), measured.merged(target)
+def _unseen(drawn: str, networks: str) -> dict[tuple[str, ...], float]:
+    """Return the errors of networks in percent, from drawn ones alone.
+
+    They are by compiler, algorithm, network, compression and batch.
+    """
+    target = benchmark.TARGET
+    found: dict[tuple[str, ...], float] = {}
+    known, measured = (
+        read_points([EXPERIMENTS / "kernels" / folder], target, kernels=True).settings()
+        for folder in (drawn, networks)
+    )
+    for setting, own in measured.items():
+        fitted, own = known[setting].merged(target), own.merged(target)
         tried = benchmark.samples_of(own, _boosted(), target)
         boosted = fit(_boosted(), benchmark.samples_of(fitted, _boosted(), target), say=lambda line: None)
-        errors = boosted.predict(tried) / tried.target - 1
-        names = zip(own.frame["model_name"], own.frame["batch"], errors, strict=True)
-        found |= {(compiler, str(name), int(batch)): 100 * float(error) for name, batch, error in names}
+        errors = 100 * (boosted.predict(tried) / tried.target - 1)
+        columns = ("compiler_name", "algorithm_name", "model_name", "compression_name", "batch")
+        names = own.frame[list(columns)].astype(str).itertuples(index=False, name=None)
+        found |= dict(zip(names, errors.tolist(), strict=True))
     return found
 
 
 @slow
 def transformers(cells: Mapping[str, str]) -> dict[str, Value]:
     """Return the errors of a network over tokens under each compiler, at batches of 1 and 8."""
-    columns, compilers = list(cells)[1:], ("onnxruntime", "onnxruntime", "hand", "hand")
-    batches = (1, 8, 1, 8)
-    return {
-        column: _of_transformers().get((compiler, cells["network"], batch))
-        for column, compiler, batch in zip(columns, compilers, batches, strict=True)
-    }
+    places = [("onnxruntime", "library"), ("hand", "spatial_pack")]
+    asked = [(*place, cells["network"], "none", batch) for place in places for batch in "18"]
+    found = _unseen("tokens", "transformers")
+    return {column: found.get(each) for column, each in zip(list(cells)[1:], asked, strict=True)}
 
 
 @slow
 def transformers_error(compiler: str) -> float:
     """Return the mean error of networks over tokens in percent."""
-    own = [abs(error) for (name, *_), error in _of_transformers().items() if name == compiler]
-    return sum(own) / len(own)
+    every = _unseen("tokens", "transformers").items()
+    return fmean(abs(error) for names, error in every if names[0] == compiler)
+
+
+@slow
+def compressed(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return the errors of a network with one compression, at batches of 1 and 8, under each compiler."""
+    places = [
+        ("onnxruntime", "library"),
+        ("hand", "csr_direct" if "pruned" in cells["weights"] else "spatial_pack"),
+    ]
+    name = COMPRESSIONS[cells["weights"]]
+    asked = [(*place, cells["network"], name, batch) for place in places for batch in "18"]
+    found = _unseen("compressed", "compressed-networks")
+    return {column: found.get(each) for column, each in zip(list(cells)[2:], asked, strict=True)}
+
+
+@slow
+def compressed_error(compression: str) -> float:
+    """Return the mean error of networks with a compression in percent."""
+    every = _unseen("compressed", "compressed-networks").items()
+    return fmean(abs(error) for names, error in every if names[3] == compression)
 
 
 def draws() -> float:

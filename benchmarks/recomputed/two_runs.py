@@ -12,16 +12,23 @@ from benchmarks.recomputed.kept import EXPERIMENTS, slow
 from benchmarks.recomputed.markdown import Value
 from benchmarks.two_runs import RULES, can_be_slowed, counts
 from dlas.analysis.against.changes import Changes, changes_of
+from dlas.analysis.against.noise import LEAST, MEDIANS, SENTINELS, noise_of, spread_of
 from dlas.analysis.against.pairs import Pair, pairs_of
 
 RUNS = ("a", "b", "c", "d")
 """Runs of the same code."""
+WAYS = (MEDIANS, SENTINELS, LEAST)
+"""Ways to tell a point's time."""
 
 
 @functools.cache
 def _pairs(before: str, now: str) -> list[Pair]:
     study = EXPERIMENTS / "two-runs"
     return pairs_of(study / now, study / before)
+
+
+def _timed(before: str, now: str) -> list[Pair]:
+    return [pair for pair in _pairs(before, now) if pair.timed]
 
 
 @functools.cache
@@ -33,10 +40,12 @@ def _changes(before: str, now: str) -> Changes:
 def unchanged(cells: Mapping[str, str]) -> dict[str, Value]:
     """Return how many points each rule calls changed between two runs of the same code."""
     before, now = cells["runs"].split(" to ")
-    pairs, noise = _pairs(before, now), _changes(before, now).noise
-    assert noise is not None
+    pairs = _pairs(before, now)
     found: dict[str, Value] = {name: float(len(rule(pairs))) for name, rule in RULES.items()}
-    return {**found, "runs differ by": 100 * math.sqrt(noise.between)}
+    return {
+        **found,
+        **{f"by {way}": 100 * spread_of(noise_of(_timed(before, now), by=way).ratios) for way in WAYS},
+    }
 
 
 @slow
@@ -47,11 +56,10 @@ def called_of_unchanged() -> float:
 
 
 @slow
-def across_differ() -> float:
-    """Return how many percent two runs of points that all took turns differ by, beyond their slices."""
-    noise = _changes("across-a", "across-b").noise
-    assert noise is not None
-    return 100 * math.sqrt(noise.between)
+def differ_by(way: str) -> float:
+    """Return how many percent unchanged points differ by between two runs, as one way tells their times."""
+    told = [noise_of(_timed(*pair), by=way) for pair in combinations(RUNS, 2)]
+    return 100 * median(spread_of(noise.ratios) for noise in told)
 
 
 @slow
