@@ -12,12 +12,12 @@ from benchmarks.recomputed.kept import EXPERIMENTS, slow
 from benchmarks.recomputed.markdown import Value
 from benchmarks.two_runs import RULES, can_be_slowed, counts
 from dlas.analysis.against.changes import Changes, changes_of
-from dlas.analysis.against.noise import LEAST, MEDIANS, SENTINELS, noise_of, spread_of
+from dlas.analysis.against.noise import MEDIANS, SENTINELS, SHORTEST, noise_of, spread_of
 from dlas.analysis.against.pairs import Pair, pairs_of
 
 RUNS = ("a", "b", "c", "d")
 """Runs of the same code."""
-WAYS = (MEDIANS, SENTINELS, LEAST)
+WAYS = (MEDIANS, SENTINELS, SHORTEST)
 """Ways to tell a point's time."""
 
 

@@ -24,11 +24,11 @@ from dlas.analysis.against.tails import Tails, likeliest
 from dlas.stack.types import Floats
 from dlas.sweep.rows.results import Row
 
-MEDIANS, SENTINELS, LEAST = "medians", "sentinels", "least"
+MEDIANS, SENTINELS, SHORTEST = "medians", "sentinels", "shortest"
 """Ways to tell a point's time: by the medians of its slices, by these less what the fixed program did beside
 them, by its shortest sample.
 """
-SHORTEST = 5
+NEAREST = 5
 """Samples that tell how sure the shortest one is: the nearer they are, the less it differs between runs of
 unchanged points (``experiments/two-runs``).
 """
@@ -150,12 +150,12 @@ def noise_of(pairs: Sequence[Pair], *, by: str | None = None) -> RunNoise:
 
 def told(row: Row, by: str) -> Floats:
     """Return what tells a row's time: logarithms of medians of its slices, or of its shortest samples."""
-    return log_shortest(row, SHORTEST) if by == LEAST else log_medians(row)
+    return log_shortest(row, NEAREST) if by == SHORTEST else log_medians(row)
 
 
 def value(parts: Floats, by: str) -> float:
     """Return the logarithm of a row's time from what :func:`told` returned."""
-    return float(parts[0] if by == LEAST else parts.mean())
+    return float(parts[0] if by == SHORTEST else parts.mean())
 
 
 def within_rows(parts: Sequence[Floats], by: str) -> Floats:
@@ -163,7 +163,7 @@ def within_rows(parts: Sequence[Floats], by: str) -> Floats:
 
     Medians vary as the mean of slices does, shortest samples by half of how far the fifth is from the first.
     """
-    if by != LEAST:
+    if by != SHORTEST:
         return pooled(parts)
     found: Floats = np.array([((own[-1] - own[0]) / 2) ** 2 for own in parts])
     return found
@@ -186,13 +186,13 @@ class _Way:
 
 def _ways(pairs: Sequence[Pair]) -> Iterator[_Way]:
     """Yield all ways, that by sentinels where some were measured."""
-    for by in (MEDIANS, LEAST):
+    for by in (MEDIANS, SHORTEST):
         before, now = (
             [told(row, by) for pair in pairs if (row := getattr(pair, name))] for name in ("before", "now")
         )
         ratios = np.array([value(new, by) - value(old, by) for new, old in zip(now, before, strict=True)])
         beside = np.array(
-            [np.nan if (one := sentinel_ratio(pair, by == LEAST)) is None else one for pair in pairs]
+            [np.nan if (one := sentinel_ratio(pair, by == SHORTEST)) is None else one for pair in pairs]
         )
         sentinel = None if np.isnan(beside).all() else float(np.nanmedian(beside))
         freedom = float(np.median([len(new) + len(old) - 2 for new, old in zip(now, before, strict=True)]))

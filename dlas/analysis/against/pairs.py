@@ -113,18 +113,18 @@ def _slices(row: Row) -> list[Floats]:
     return [piece for piece in pieces if len(piece)]
 
 
-def sentinel_ratio(pair: Pair, least: bool = False) -> float | None:
+def sentinel_ratio(pair: Pair, shortest: bool = False) -> float | None:
     """Return by how much the fixed program became slower, as a logarithm; None where it was not measured.
 
     Parameters
     ----------
-    least : bool, optional
+    shortest : bool, optional
         Of its shortest run, in place of the mean of all.
     """
     before, now = (row.sentinel_s if row else [] for row in (pair.before, pair.now))
     if not before or not now:
         return None
-    old, new = (np.log(times).min() if least else np.log(times).mean() for times in (before, now))
+    old, new = (np.log(times).min() if shortest else np.log(times).mean() for times in (before, now))
     return float(new - old)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from rich.text import Text
 
 from dlas.analysis.against.changes import FEWER, MORE, OUTCOMES, SAME, TOLERANCE, UNCLEAR, Change, Changes
-from dlas.analysis.against.noise import LEAST, SENTINELS, RunNoise
+from dlas.analysis.against.noise import SENTINELS, SHORTEST, RunNoise
 from dlas.face.tables.columns import NOTHING, cell_of, names, numbers, signed, table_of
 from dlas.face.tables.marks import first_shown, shared_values
 from dlas.face.tables.points import MOST_LINES
@@ -118,7 +118,7 @@ def _machine(noise: RunNoise, changes: Changes) -> list[Text]:
     """Return what the machine did between the runs, and how small a change can be found."""
     by = f"{points(noise.controls)} that cannot have changed" if noise.controls else "the sentinel alone"
     sentinel = "" if noise.sentinel is None else f"; the sentinel: {signed(np.expm1(noise.sentinel))}"
-    ways = {SENTINELS: ", each point by the one that ran beside it", LEAST: "; times are shortest samples"}
+    ways = {SENTINELS: ", each point by the one that ran beside it", SHORTEST: "; times are shortest samples"}
     detectable = [each.detectable for each in changes.points if not np.isnan(each.detectable)]
     found = f"{np.median(detectable):.1%} in half of the points, {max(detectable):.1%} in all"
     between = f"runs of an unchanged point differ by {np.sqrt(noise.between):.1%}"

@@ -24,7 +24,7 @@ from dlas.analysis.against.changes import (
     Changes,
     changes_of,
 )
-from dlas.analysis.against.noise import LEAST, MEDIANS, SENTINELS, within_rows
+from dlas.analysis.against.noise import MEDIANS, SENTINELS, SHORTEST, within_rows
 from dlas.analysis.against.pairs import Pair, log_medians, pairs_of
 from dlas.errors import InputError
 from dlas.sweep.rows.results import UNSTABLE, Row
@@ -69,7 +69,7 @@ def test_shortest_samples_tell_where_the_machine_slows_most_of_them() -> None:
     before, now = run_of(0, busy=0.6), run_of(1, slowed, busy=0.6)
     found = changes(before, now)
     slower = {each.pair.row.batch - 1 for each in found.points if each.outcome == SLOWER}
-    assert found.noise and found.noise.by == LEAST
+    assert found.noise and found.noise.by == SHORTEST
     assert len(slower & slowed.keys()) >= 18 and len(slower - slowed.keys()) <= 2
     assert found.points[0].ratio[0] == pytest.approx(1.15, abs=0.08)
     unchanged = changes(before, run_of(2, busy=0.6))
@@ -78,7 +78,7 @@ def test_shortest_samples_tell_where_the_machine_slows_most_of_them() -> None:
 
 def test_the_fewer_samples_are_near_the_shortest_the_less_it_tells() -> None:
     near, far = np.log([1.0, 1.0, 1.01, 1.01, 1.01]), np.log([1.0, 1.1, 1.15, 1.2, 1.2])
-    known = within_rows([near, far, near[:1]], LEAST)
+    known = within_rows([near, far, near[:1]], SHORTEST)
     assert known[0] < known[1] / 100 and known[2] == 0
 
 

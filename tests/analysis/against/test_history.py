@@ -14,7 +14,7 @@ import pytest
 import dlas
 from dlas.analysis.against.changes import FASTER, SAME, SLOWER
 from dlas.analysis.against.history import OUTLYING, UNCONFIRMED, VersionHistory, history_of
-from dlas.analysis.against.noise import LEAST, MEDIANS, SENTINELS
+from dlas.analysis.against.noise import MEDIANS, SENTINELS, SHORTEST
 from dlas.analysis.against.segments import segments_of
 from dlas.analysis.against.versions import every_row, lines_of
 from dlas.errors import InputError
@@ -94,7 +94,7 @@ def test_what_the_machine_did_to_single_points_is_taken_out_of_all_versions_or_o
     slower = {point for point, kind, at in events(found) if (kind, at) == (SLOWER, 6)}
     assert len(slower & slowed.keys()) >= 9 and len(events(found)) <= len(slowed) + 2
     busy = found_in(versions_of(8, lasting(dict.fromkeys(slowed, 0.15)), busy=0.6))
-    assert all(noise.by == LEAST for noise in busy.steps.values())
+    assert all(noise.by == SHORTEST for noise in busy.steps.values())
     slower = {point for point, kind, at in events(busy) if (kind, at) == (SLOWER, 6)}
     assert len(slower & slowed.keys()) >= 9 and len(events(busy)) <= len(slowed) + 2
     steady = found_in(versions_of(8, lasting(slowed)))
