@@ -37,7 +37,8 @@ GROUPS = {
     "Times": "latency_s slice_samples calls_per_sample bound first_run_s cpu_s energy_j",
     "Counts": "instructions cycles cache_misses counter kernel_instructions count_note",
     "Disturbances": (
-        "noisy noisy_reason other_round load steal sentinel_s clock_low_hz clock_mean_hz clock_high_hz"
+        "noisy noisy_reason other_round load steal sentinel_s addresses"
+        " clock_low_hz clock_mean_hz clock_high_hz"
     ),
     "The network": (
         "accuracy validation_accuracy test_images note reached expected_speedup parameters nonzeros macs"

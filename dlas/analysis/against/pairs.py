@@ -141,6 +141,8 @@ def causes(pair: Pair) -> tuple[str, ...]:
         return ()
     versions = different(before.environment.get("versions"), now.environment.get("versions"))
     found += [f"{name} {_version(old)} to {_version(new)}" for name, old, new in versions]
+    if before.addresses != now.addresses and before.addresses and now.addresses:
+        found.append(f"addresses {before.addresses} to {now.addresses}")
     found += [f"measure.{name} {old} to {new}" for name, old, new in different(before.measure, now.measure)]
     if not before.sources or not now.sources:
         return (*found, "source unknown")

@@ -23,6 +23,7 @@ from dlas.bench.measuring import disturbance
 from dlas.bench.measuring.disturbance import LIMITS, Disturbance
 from dlas.bench.measuring.environment import CHECKOUT, version
 from dlas.bench.measuring.machine import Machine
+from dlas.bench.processes.addresses import fixed
 from dlas.bench.store import cache
 
 TVM_PINS = ("apache-tvm", "apache-tvm-ffi")
@@ -80,6 +81,7 @@ def checks(machine: Machine | None = None) -> list[SystemCheck]:
         tvm_ffi(),
         threads(machine),
         clocks(machine),
+        addresses(),
         load(machine),
         disk("disk for the cache", cache.default_root()),
         disk("disk for results", Path.cwd()),
@@ -219,6 +221,17 @@ def clocks_of(described: Mapping[str, Any]) -> SystemCheck:
         return SystemCheck("clocks", "ok", finding)
     advice = "for steady times: cpupower frequency-set -g performance, and switch boost off"
     return SystemCheck("clocks", "warn", finding, advice)
+
+
+def addresses() -> SystemCheck:
+    """Ask whether programs can be at the same addresses each time."""
+    with fixed() as allowed:
+        pass
+    if allowed:
+        return SystemCheck("addresses", "ok", "the same in every sweep")
+    advice = "allow the system call personality (in Docker: --security-opt seccomp=unconfined)"
+    found = "random, which makes some kernels up to a tenth slower in one sweep than in another"
+    return SystemCheck("addresses", "warn", found, advice)
 
 
 def load(machine: Machine, seconds: float = 0.5) -> SystemCheck:

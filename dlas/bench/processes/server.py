@@ -18,6 +18,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 
+from dlas.bench.processes.addresses import fixed
 from dlas.bench.processes.events import Command, Event, GiveTurn, Pause, Resume, Start, Task, decode, encode
 from dlas.bench.processes.forking import ASKS_THE_DRIVER
 from dlas.bench.processes.interface import Runner
@@ -95,17 +96,20 @@ class WorkerServer(Runner):
 
 
 def _spawn_server() -> tuple[Connection, int]:
-    """Start the server in a new interpreter that finds the same modules."""
+    """Start the server in a new interpreter that finds the same modules, at the addresses of all others."""
     ours, theirs = Pipe()
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     os.set_inheritable(theirs.fileno(), True)
-    pid = os.posix_spawn(
-        sys.executable,
-        [sys.executable, "-c", SERVE, str(theirs.fileno())],
-        {ASKS_THE_DRIVER: "1", **os.environ, "PYTHONPATH": path},
-        file_actions=[(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)],
-        setpgroup=0,  # the sweep handles Ctrl-C
-    )
+    # Sets and dictionaries whose order is random take and leave memory in another order, too.
+    environment = {ASKS_THE_DRIVER: "1", **os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
+    with fixed():
+        pid = os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-c", SERVE, str(theirs.fileno())],
+            environment,
+            file_actions=[(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)],
+            setpgroup=0,  # the sweep handles Ctrl-C
+        )
     theirs.close()
     return ours, pid
 

@@ -26,7 +26,12 @@ from dlas.face.cli.values import NOTATIONS, Notation
 from dlas.face.exports import exported
 from dlas.face.spelling import SPELLING
 
+if typing.TYPE_CHECKING:
+    from dlas.sweep.engine.workers import Steps
+
 Value = TypeVar("Value")
+STEPS: Steps = "spawned"
+"""Where steps of commands run: in children of an interpreter of their own, which is at fixed addresses."""
 LEFT_OUT = ("predictions", "progress", "say", "steps")
 """Parameters that the command line decides itself."""
 SPELLED = {

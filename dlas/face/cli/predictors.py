@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dlas.face.cli import commands
 from dlas.face.cli.commands import Call, like
 from dlas.face.console import terminal
 
@@ -24,7 +25,7 @@ def fit_device(call: Call, to: Path, hardware: str | Mapping[str, Any]) -> None:
     """Make a predictor of latency for this machine: draw networks, measure, fit, and try it on others."""
     from dlas.prediction.adaptive.device.record import predicting
 
-    terminal.show(call(steps="forked", say=terminal.say).shown)
+    terminal.show(call(steps=commands.STEPS, say=terminal.say).shown)
     terminal.say(f"fitted: {to}\nnext: {predicting(to, hardware)}")
 
 

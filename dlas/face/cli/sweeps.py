@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dlas.errors import InputError
+from dlas.face.cli import commands
 from dlas.face.cli.commands import Call, like
 from dlas.face.console import terminal
 
@@ -51,7 +52,9 @@ def run(
         terminal.console().print(preview.render(found, chosen.varying()), highlight=False)
         return
     assert folder is not None  # what does not exist was refused when it was read
-    summary = call.of(studies.run_into, study=chosen, out=folder, steps="inline" if in_process else "forked")
+    summary = call.of(
+        studies.run_into, study=chosen, out=folder, steps="inline" if in_process else commands.STEPS
+    )
     _print_next(folder, chosen)
     if summary.all_failed:
         raise typer.Exit(1)
@@ -101,7 +104,7 @@ def search(
 @like("blocks", "to", to="FOLDER")
 def blocks(call: Call) -> None:
     """Measure each block of Once-for-All's MobileNetV3 once, and write tables of their latencies."""
-    terminal.show(call(steps="forked", say=terminal.say).shown)
+    terminal.show(call(steps=commands.STEPS, say=terminal.say).shown)
 
 
 def status(folder: Annotated[Path, typer.Argument(help="A folder that `dlas run --out` wrote.")]) -> None:

@@ -12,6 +12,7 @@ from rich.table import Table
 from dlas.bench.store import cache as caches
 from dlas.bench.store.toml import check_regular
 from dlas.errors import InputError
+from dlas.face.cli import commands
 from dlas.face.cli.values import PART, part_of
 from dlas.face.console import terminal
 from dlas.face.console.records import COLUMNS, cells
@@ -67,7 +68,7 @@ def tune(
         "batch": batch,
     }
     study = Study(axes, name="tune")
-    with Session.open("forked", cache=cache, jobs=jobs, display=ConsoleDisplay.of()) as session:
+    with Session.open(commands.STEPS, cache=cache, jobs=jobs, display=ConsoleDisplay.of()) as session:
         session.check(study)
         made = session.make(study, until="tune", workspace="tune")
     failed = [row for row in made.rows if row.status != "ok"]

@@ -110,6 +110,8 @@ def _happened(row: Row, log: Path) -> Iterator[tuple[str, str]]:
     for name, share in (("load", row.load), ("steal", row.steal)):
         if share is not None:
             yield name, f"{share:.3g}"
+    if row.addresses:
+        yield "addresses", row.addresses
     if row.sentinel_s:
         yield "sentinel", f"{milliseconds(min(row.sentinel_s))} to {milliseconds(max(row.sentinel_s))} ms"
     clocks = (row.clock_low_hz, row.clock_mean_hz, row.clock_high_hz)

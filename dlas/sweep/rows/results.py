@@ -169,6 +169,11 @@ class Row:
     """The lowest, mean and highest clock frequency of the processors that the program could use, read before,
     after and once a second during each slice. Null on GPUs, and where the system does not report them.
     """
+    addresses: str | None = None
+    """Where code and data of the timed process were: ``fixed``, as in other sweeps, or ``random``, where some
+    kernels take up to a tenth longer than in another sweep. Null on boards, where the system does not tell,
+    and in rows from before it was kept.
+    """
     noisy: bool | None = None
     """Whether the measurement was disturbed, also when it was repeated."""
     noisy_reason: str | None = None

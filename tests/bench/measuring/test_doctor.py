@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -111,6 +112,12 @@ def test_clocks(tmp_path: Path, governor: str, boost: str, status: str) -> None:
     check = doctor.clocks(machine(tmp_path, CORES | files))
     assert check.status == status
     assert governor in check.finding
+
+
+@pytest.mark.parametrize(("allowed", "status"), [(True, "ok"), (False, "warn")])
+def test_addresses(monkeypatch: pytest.MonkeyPatch, allowed: bool, status: str) -> None:
+    monkeypatch.setattr(doctor, "fixed", lambda: nullcontext(allowed))
+    assert doctor.addresses().status == status
 
 
 def test_a_virtual_machine_shows_no_clocks(tmp_path: Path) -> None:

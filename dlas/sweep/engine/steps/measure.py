@@ -10,6 +10,7 @@ from typing import Any
 
 from dlas.bench.measuring.memory import ResidentMemory
 from dlas.bench.measuring.taken import Taken, Turn
+from dlas.bench.processes.addresses import addresses
 from dlas.bench.processes.interface import Channel
 from dlas.bench.store.cache import Cache
 from dlas.bench.store.keeping import keep
@@ -55,7 +56,13 @@ def run(
     if wanted.layer_repeats:
         turn()
         layers = time_layers(wanted.layer_repeats)
-    return {**measured, "resident_bytes": resident, "timed_layers": layers, "device": device.describe()}
+    return {
+        **measured,
+        "addresses": addresses() if device.local else None,
+        "resident_bytes": resident,
+        "timed_layers": layers,
+        "device": device.describe(),
+    }
 
 
 def _keeping(slices: dict[str, Any], channel: Channel, device: Hardware) -> Turn:
