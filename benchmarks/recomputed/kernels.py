@@ -26,10 +26,6 @@ COLUMNS = (("onnxruntime", 1), ("hand", 1), ("torch_eager", 1), ("onnxruntime", 
 """Settings of the table of each network's errors."""
 
 
-COMPRESSIONS = {"float32": "none", "int8": "int8", "90 % pruned": "weight_pruning"}
-"""Names in rows of what a table calls them."""
-
-
 @cache
 def _networks() -> tuple[Row, ...]:
     return tuple(read_rows(EXPERIMENTS / "kernels/networks"))
@@ -171,26 +167,6 @@ def transformers_error(compiler: str) -> float:
     """Return the mean error of networks over tokens in percent."""
     every = _unseen("tokens", "transformers").items()
     return fmean(abs(error) for names, error in every if names[0] == compiler)
-
-
-@slow
-def compressed(cells: Mapping[str, str]) -> dict[str, Value]:
-    """Return the errors of a network with one compression, at batches of 1 and 8, under each compiler."""
-    places = [
-        ("onnxruntime", "library"),
-        ("hand", "csr_direct" if "pruned" in cells["weights"] else "spatial_pack"),
-    ]
-    name = COMPRESSIONS[cells["weights"]]
-    asked = [(*place, cells["network"], name, batch) for place in places for batch in "18"]
-    found = _unseen("compressed", "compressed-networks")
-    return {column: found.get(each) for column, each in zip(list(cells)[2:], asked, strict=True)}
-
-
-@slow
-def compressed_error(compression: str) -> float:
-    """Return the mean error of networks with a compression in percent."""
-    every = _unseen("compressed", "compressed-networks").items()
-    return fmean(abs(error) for names, error in every if names[3] == compression)
 
 
 def draws() -> float:
