@@ -28,9 +28,14 @@ MEDIANS, SENTINELS, SHORTEST = "medians", "sentinels", "shortest"
 """Ways to tell a point's time: by the medians of its slices, by these less what the fixed program did beside
 them, by its shortest sample.
 """
-NEAREST = 5
+NEAREST = 10
 """Samples that tell how sure the shortest one is: the nearer they are, the less it differs between runs of
 unchanged points (``experiments/two-runs``).
+"""
+PARTS = {MEDIANS: (1.0,), SENTINELS: (1.0,), SHORTEST: (0.01, 0.05, 0.12, 0.25, 0.5, 1.0)}
+USUAL_PART = {MEDIANS: 1.0, SENTINELS: 1.0, SHORTEST: 0.25}
+"""Parts of the variances that slices or samples show which ratios may have, by the way; enough points tell
+which, and the usual one is taken where there are few.
 """
 FEWEST_CONTROLS = 8
 """Points that cannot have changed, from which on they tell what the machine did."""
@@ -73,7 +78,8 @@ class RunNoise:
     by: str = MEDIANS
     """Which way tells the points' times."""
     unshared: float = 1.0
-    """Share of the variance of slices that points do not have in common."""
+    """Part of the variances that slices or samples show that ratios have, too: what all points share is in none.
+    """
 
     @property
     def errors(self) -> Floats:
@@ -132,20 +138,49 @@ def noise_of(pairs: Sequence[Pair], *, by: str | None = None) -> RunNoise:
         if seen.sum() < ENOUGH or spreads[by] >= EXPLAINED * spreads[MEDIANS]:
             by = MEDIANS
     way = ways.get(by, ways[MEDIANS])
-    ratios, within, spread, sentinel = way.ratios, way.within, spreads[way.by], way.sentinel
-    shift = float(np.median(ratios[control])) if enough else sentinel or 0.0
-    explained, unshared = float(np.median(within[seen])), 1.0
-    if seen.sum() >= ENOUGH and 0 < spread**2 < explained:
-        unshared = spread**2 / explained
-    between, within = max(0.0, spread**2 - explained), unshared * within
-    if seen.sum() < FEWEST_CONTROLS:
-        between = max(between, USUAL**2)
-    tails = Tails(max(LEAST_FREEDOM, min(way.freedom + PRIOR, float(seen.sum()) - 1)))
-    if controls >= ENOUGH and between + within[control].min() > 0:
-        errors = (ratios[control] - shift) / np.sqrt(within[control] + between)
-        tails, scale = likeliest(errors, tails.freedom)
-        between, within = scale**2 * between, scale**2 * within
-    return RunNoise(ratios, within, between, shift, sentinel, controls, tails, way.by, unshared)
+    spread, sentinel = spreads[way.by], way.sentinel
+    shift = float(np.median(way.ratios[control])) if enough else sentinel or 0.0
+    freedom = max(LEAST_FREEDOM, min(way.freedom + PRIOR, float(seen.sum()) - 1))
+    if controls >= ENOUGH:
+        told = way.ratios[control] - shift
+        tried = [_split(spread, part * way.within[control], part) for part in PARTS[way.by]]
+        between, unshared, tails = _likeliest(told, way.within[control], tried, freedom)
+    else:
+        part = USUAL_PART[way.by]
+        between, unshared = _split(spread, part * way.within[seen], part, sure=bool(seen.sum() >= ENOUGH))
+        between = max(between, USUAL**2) if seen.sum() < FEWEST_CONTROLS else between
+        tails = Tails(freedom)
+    within = unshared * way.within
+    return RunNoise(way.ratios, within, between, shift, sentinel, controls, tails, way.by, unshared)
+
+
+def _split(spread: float, within: Floats, part: float, *, sure: bool = True) -> tuple[float, float]:
+    """Return the variance between runs, and which part of what slices show ratios have.
+
+    Parameters
+    ----------
+    within : array [points]
+        Variances that slices show, of which ratios are to have a part.
+    sure : bool, optional
+        Whether points are so many that a smaller spread says that ratios have less.
+    """
+    explained = float(np.median(within))
+    if sure and 0 < spread**2 < explained:
+        return 0.0, part * spread**2 / explained
+    return max(0.0, spread**2 - explained), part
+
+
+def _likeliest(
+    ratios: Floats, within: Floats, tried: Sequence[tuple[float, float]], freedom: float
+) -> tuple[float, float, Tails]:
+    """Return the variance between runs, the part of slices' and the tails that make ratios likeliest."""
+    best, found = -np.inf, (0.0, 1.0, Tails(freedom))
+    for between, unshared in tried:
+        deviations = np.sqrt(np.maximum(unshared * within + between, np.finfo(float).tiny))
+        tails, scale, worth = likeliest(ratios / deviations, freedom)
+        if (worth := worth - float(np.log(deviations).sum())) > best:
+            best, found = worth, (scale**2 * between, scale**2 * unshared, tails)
+    return found
 
 
 def told(row: Row, by: str) -> Floats:
@@ -161,11 +196,11 @@ def value(parts: Floats, by: str) -> float:
 def within_rows(parts: Sequence[Floats], by: str) -> Floats:
     """Return the variances of rows' times as slices or samples tell them, [rows].
 
-    Medians vary as the mean of slices does, shortest samples by half of how far the fifth is from the first.
+    Medians vary as the mean of slices does, shortest samples by how far the tenth is from the first.
     """
     if by != SHORTEST:
         return pooled(parts)
-    found: Floats = np.array([((own[-1] - own[0]) / 2) ** 2 for own in parts])
+    found: Floats = np.array([(own[-1] - own[0]) ** 2 for own in parts])
     return found
 
 

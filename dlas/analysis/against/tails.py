@@ -56,7 +56,7 @@ class Tails:
         return float(np.log(dense).sum())
 
 
-def likeliest(errors: Floats, freedom: float) -> tuple[Tails, float]:
+def likeliest(errors: Floats, freedom: float) -> tuple[Tails, float, float]:
     """Return the tails that make errors of unchanged points likeliest, and the scale of standard errors.
 
     A share of wide points is two numbers more to fit, and has to be worth them (Schwarz's criterion).
@@ -67,12 +67,19 @@ def likeliest(errors: Floats, freedom: float) -> tuple[Tails, float]:
         In standard errors as slices and runs tell them.
     freedom : float
         Degrees of freedom of these.
-    """
 
-    def worth(pair: tuple[Tails, float]) -> float:
-        tails, scale = pair
+    Returns
+    -------
+    tails : Tails
+    scale : float
+    worth : float
+        Logarithm of the likelihood, less what a share of wide points costs.
+    """
+    tried = [Tails(freedom), *(Tails(freedom, *each) for each in itertools.product(SHARES, FACTORS))]
+
+    def worth(tails: Tails, scale: float) -> float:
         price = np.log(len(errors)) if tails.share else 0.0
         return float(tails.likelihood(errors / scale) - len(errors) * np.log(scale) - price)
 
-    tried = [Tails(freedom), *(Tails(freedom, *each) for each in itertools.product(SHARES, FACTORS))]
-    return max(itertools.product(tried, SCALES), key=worth)
+    found = ((tails, scale, worth(tails, scale)) for tails, scale in itertools.product(tried, SCALES))
+    return max(found, key=lambda one: one[-1])

@@ -89,7 +89,7 @@ def test_what_slices_of_all_points_have_in_common_hides_no_change() -> None:
     assert found.noise and found.noise.unshared < 0.2
     assert slowed.keys() <= slower and len(slower) <= 22
     steady = changes(run_of(0), run_of(1, slowed)).noise
-    assert steady and steady.unshared > 0.7
+    assert steady and steady.unshared > 0.5
 
 
 def test_how_many_samples_a_slowdown_takes_follows_from_what_slices_and_runs_differ_by() -> None:

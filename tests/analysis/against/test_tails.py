@@ -23,7 +23,7 @@ def test_distances_have_their_chances(tails: Tails) -> None:
 def test_points_tell_how_many_of_them_are_wide(seed: int) -> None:
     rng = np.random.default_rng(seed)
     errors = 0.8 * rng.standard_normal(400) * np.where(rng.random(400) < 0.2, 6, 1)
-    tails, scale = likeliest(errors, 30.0)
+    tails, scale, _ = likeliest(errors, 30.0)
     assert 0.1 <= tails.share <= 0.3 and 4 <= tails.factor <= 8 and 0.7 <= scale <= 0.9
     # As many are beyond a distance as the tails say.
     for chance in (0.1, 0.02):
