@@ -78,7 +78,7 @@ class RunNoise:
     by: str = MEDIANS
     """Which way tells the points' times."""
     unshared: float = 1.0
-    """Part of the variances that slices or samples show that ratios have, too: what all points share is in none.
+    """Part of the variances of slices or samples that ratios have, too: what all points share is in none.
     """
 
     @property
