@@ -28,7 +28,7 @@ from dlas.sweep.rows.results import Row, read_rows
 SLOWED = "benchmarks.slowed:Slowed"
 OTHER = "onnxruntime"
 """A runtime that no change of our own code reaches."""
-STEP_S = 3.3e-9
+STEP_S = 1.4e-9
 """A step of the work, as kept rows show it: six shifts and exclusive-ors, each after the other."""
 ASV_FACTOR, ASV_P = 1.1, 0.002
 """``asv compare``: the factor that is worth a word by default, and the chance of its Mann-Whitney test."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Mapping
 from itertools import combinations
-from statistics import fmean, median
+from statistics import median
 
 from benchmarks.recomputed.kept import EXPERIMENTS, slow
 from benchmarks.recomputed.markdown import Value
@@ -64,21 +63,19 @@ def differ_by(way: str) -> float:
 
 @slow
 def slowed(cells: Mapping[str, str]) -> dict[str, Value]:
-    """Return how many slowed points each rule finds, the mean over the runs before, and how many others."""
-    now = f"slow{cells['slowed by'].removesuffix(' %')}"
+    """Return how many slowed points each rule finds, and how many others it calls changed."""
+    before, now = cells["runs"].split(" to ")
+    pairs = _pairs(before, now)
     found: dict[str, Value] = {}
     for name, rule in RULES.items():
-        told = [counts(pairs, rule(pairs)) for pairs in (_pairs(before, now) for before in RUNS)]
-        found[name] = fmean(right for right, _ in told)
-        found[f"{name}: others"] = fmean(wrong for _, wrong in told)
-    return {**found, "measured": _measured(now)}
+        right, wrong = counts(pairs, rule(pairs))
+        found |= {name: float(right), f"{name}: others": float(wrong)}
+    return {**found, "measured": _measured(before, now)}
 
 
-def _measured(now: str) -> float:
+def _measured(before: str, now: str) -> float:
     """Return how many percent slower the slowed points were in the middle."""
+    points = _changes(before, now).points
     return 100 * median(
-        each.ratio[0] - 1
-        for before in RUNS
-        for each in _changes(before, now).points
-        if can_be_slowed(each.pair.row) and not math.isnan(each.ratio[0])
+        each.ratio[0] - 1 for each in points if can_be_slowed(each.pair.row) and each.pair.timed
     )
