@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from dlas.axes.compilers.programs.tvm import TvmProgram
-from dlas.bench.processes.addresses import fixed
+from dlas.bench.measuring.addresses import fixed
 from dlas.stack import Target
 from dlas.sweep.rows.results import read_rows
 

@@ -20,10 +20,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from dlas.bench.measuring import disturbance
+from dlas.bench.measuring.addresses import fixed
 from dlas.bench.measuring.disturbance import LIMITS, Disturbance
 from dlas.bench.measuring.environment import CHECKOUT, version
 from dlas.bench.measuring.machine import Machine
-from dlas.bench.processes.addresses import fixed
 from dlas.bench.store import cache
 
 TVM_PINS = ("apache-tvm", "apache-tvm-ffi")

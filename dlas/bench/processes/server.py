@@ -18,7 +18,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 
-from dlas.bench.processes.addresses import fixed
+from dlas.bench.measuring.addresses import fixed
 from dlas.bench.processes.events import Command, Event, GiveTurn, Pause, Resume, Start, Task, decode, encode
 from dlas.bench.processes.forking import ASKS_THE_DRIVER
 from dlas.bench.processes.interface import Runner

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dlas.bench.measuring.addresses import addresses
 from dlas.bench.measuring.memory import ResidentMemory
 from dlas.bench.measuring.taken import Taken, Turn
-from dlas.bench.processes.addresses import addresses
 from dlas.bench.processes.interface import Channel
 from dlas.bench.store.cache import Cache
 from dlas.bench.store.keeping import keep

@@ -8,12 +8,12 @@ from contextlib import nullcontext
 
 import pytest
 
-from dlas.bench.processes.addresses import addresses, fixed
+from dlas.bench.measuring.addresses import addresses, fixed
 from tests.fixtures.package import ROOT
 
 TELL = """
 import ctypes
-from dlas.bench.processes.addresses import addresses
+from dlas.bench.measuring.addresses import addresses
 libc = ctypes.CDLL(None)
 print(addresses(), ctypes.cast(libc.malloc, ctypes.c_void_p).value, id(object()))
 """
