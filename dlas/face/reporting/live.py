@@ -32,7 +32,9 @@ NAMES = (HOST, "localhost")
 LOOK_S = 0.5
 """How often files are looked at."""
 SHARE = 0.1
-"""Share of a core that making pages may take."""
+"""Share of a core that making pages may take in the mean."""
+CREDIT_S = 1.0
+"""Seconds that it may have taken beyond that, so that a row after a pause is shown at once."""
 LOCAL = "local"
 """The device of this machine's processors."""
 HEADERS = {
@@ -70,10 +72,10 @@ class LivePage:
         self.folders, self.where = folders, where
         self.number = 0
         """Of the pages that were made."""
-        self.text = self._waiting("The page is being made: it is here when no program is measured.")
+        self.text = _waiting("The page is being made: it is here when no program is measured.", 0)
         self._clock = clock
         self._seen: object = None
-        self._not_before = 0.0
+        self._debt_s, self._counted = 0.0, clock()
         self._counts: Counter[str] = Counter()
         self._studies = ""
 
@@ -83,19 +85,25 @@ class LivePage:
         That waits until no program is measured on this machine, and for so long that pages take a tenth of a
         core in the mean.
         """
-        if self._stamp() == self._seen or self._clock() < self._not_before:
+        now = self._clock()
+        self._debt_s = max(0.0, self._debt_s - SHARE * (now - self._counted))
+        self._counted = now
+        if self._debt_s > CREDIT_S or self._stamp() == self._seen:
             return False
         with device_alone(LOCAL):
             began = self._clock()
             self._seen = self._stamp()  # what changes meanwhile is for the next one
-            self.number += 1
+            number = self.number + 1
             try:
                 context = context_of(self.folders, self.where)
                 self._note(context)
-                self.text = rendered(context, self.number)[1]
+                text = rendered(context, number)[1]
             except InputError as error:  # there are no rows yet, for one
-                self.text = self._waiting(str(error))
-        self._not_before = self._clock() + (self._clock() - began) * (1 / SHARE - 1)
+                text = _waiting(str(error), number)
+            # Who is told of a page can have it.
+            self.text, self.number = text, number
+        if self.number > 1:  # the first one imports what takes long
+            self._debt_s += self._clock() - began
         return True
 
     def state(self) -> dict[str, object]:
@@ -105,9 +113,6 @@ class LivePage:
         told += [f"{self._counts[name]:,} {name}" for name in STATUSES if name != "ok" and self._counts[name]]
         told += filter(None, [self._studies, "a sweep is running" if running else "no sweep is running"])
         return {"number": self.number, "line": "; ".join(told)}
-
-    def _waiting(self, reason: str) -> str:
-        return WAITING.format(html.escape(reason), live(self.number))
 
     def _note(self, context: Context) -> None:
         self._counts = Counter(context.points["status"])
@@ -121,6 +126,11 @@ class LivePage:
         files = [entry for folder in self.folders if folder.is_dir() for entry in os.scandir(folder)]
         told = [(entry.path, entry.stat()) for entry in files if entry.is_file()]
         return sorted((path, about.st_size, about.st_mtime_ns) for path, about in told)
+
+
+def _waiting(reason: str, number: int) -> str:
+    """Return the page where there is no report."""
+    return WAITING.format(html.escape(reason), live(number))
 
 
 class LiveServer(ThreadingHTTPServer):
