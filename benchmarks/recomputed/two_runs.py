@@ -62,6 +62,28 @@ def differ_by(way: str) -> float:
 
 
 @slow
+def depthwise_differ(before: str, now: str) -> float:
+    """Return by how many percent depthwise 5x5 layers by `hand` differ, without the machine's shift."""
+    points = _changes(before, now).points
+    own = [
+        each.ratio[0]
+        for each in points
+        if "dw5x5" in each.pair.row.model.get("layers", "") and _ours(each.pair)
+    ]
+    return 100 * abs(median(own) - 1)
+
+
+def _ours(pair: Pair) -> bool:
+    return str(pair.row.compiler["name"]) == "hand"
+
+
+@slow
+def depthwise_differ_at_most() -> float:
+    """Return the largest of these between the runs of the same code at fixed addresses."""
+    return max(depthwise_differ(*pair) for pair in combinations(RUNS, 2))
+
+
+@slow
 def slowed(cells: Mapping[str, str]) -> dict[str, Value]:
     """Return how many slowed points each rule finds, and how many others it calls changed."""
     before, now = cells["runs"].split(" to ")

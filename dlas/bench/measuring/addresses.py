@@ -2,7 +2,7 @@
 
 Some kernels take up to a tenth longer at one address than at another.  Children have the addresses of the
 process that they were forked from, so that random ones make a whole sweep of such kernels faster or slower
-than the next one (``python -m benchmarks.addresses``).
+than the next one (``experiments/two-runs``).
 
 References
 ----------
