@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,13 +47,6 @@ class Tails:
 
         return float(optimize.brentq(above, 0.0, FARTHEST))
 
-    def likelihood(self, errors: Floats) -> float:
-        """Return the logarithm of the likelihood of errors."""
-        dense = (1 - self.share) * stats.t.pdf(errors, self.freedom) + self.share / self.factor * stats.t.pdf(
-            errors / self.factor, self.freedom
-        )
-        return float(np.log(dense).sum())
-
 
 def likeliest(errors: Floats, freedom: float) -> tuple[Tails, float, float]:
     """Return the tails that make errors of unchanged points likeliest, and the scale of standard errors.
@@ -75,11 +67,13 @@ def likeliest(errors: Floats, freedom: float) -> tuple[Tails, float, float]:
     worth : float
         Logarithm of the likelihood, less what a share of wide points costs.
     """
-    tried = [Tails(freedom), *(Tails(freedom, *each) for each in itertools.product(SHARES, FACTORS))]
-
-    def worth(tails: Tails, scale: float) -> float:
-        price = np.log(len(errors)) if tails.share else 0.0
-        return float(tails.likelihood(errors / scale) - len(errors) * np.log(scale) - price)
-
-    found = ((tails, scale, worth(tails, scale)) for tails, scale in itertools.product(tried, SCALES))
-    return max(found, key=lambda one: one[-1])
+    scales, factors, shares = (np.array(each) for each in (SCALES, FACTORS, (0.0, *SHARES)))
+    far = errors / scales[:, None]
+    usual = stats.t.pdf(far, freedom)[:, None, None, :]
+    wide = (stats.t.pdf(far[:, None] / factors[:, None], freedom) / factors[:, None])[:, :, None, :]
+    parts = shares[:, None]
+    worth = np.log((1 - parts) * usual + parts * wide).sum(axis=-1)  # [scales, factors, shares]
+    worth -= len(errors) * np.log(scales)[:, None, None] + np.log(len(errors)) * (shares > 0)
+    scale, factor, share = (int(each) for each in np.unravel_index(int(worth.argmax()), worth.shape))
+    found = Tails(freedom, SHARES[share - 1], FACTORS[factor]) if share else Tails(freedom)
+    return found, SCALES[scale], float(worth.max())

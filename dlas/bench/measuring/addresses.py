@@ -1,6 +1,6 @@
 """Where code and data of a process are: at the same addresses each time, or at random ones.
 
-Some kernels take up to a tenth longer at one address than at another.  Children have the addresses of the
+Some kernels take more than a tenth longer at one address than at another.  Children have the addresses of the
 process that they were forked from, so that random ones make a whole sweep of such kernels faster or slower
 than the next one (``experiments/two-runs``).
 

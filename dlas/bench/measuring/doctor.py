@@ -230,7 +230,7 @@ def addresses() -> SystemCheck:
     if allowed:
         return SystemCheck("addresses", "ok", "the same in every sweep")
     advice = "allow the system call personality (in Docker: --security-opt seccomp=unconfined)"
-    found = "random, which makes some kernels up to a tenth slower in one sweep than in another"
+    found = "random, which makes some kernels a tenth slower in one sweep than in another"
     return SystemCheck("addresses", "warn", found, advice)
 
 

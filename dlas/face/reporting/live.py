@@ -5,12 +5,12 @@ from __future__ import annotations
 import hmac
 import html
 import json
-import os
 import secrets
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -77,7 +77,7 @@ class LivePage:
         self._seen: object = None
         self._debt_s, self._counted = 0.0, clock()
         self._counts: Counter[str] = Counter()
-        self._studies = ""
+        self._to_come = ""
 
     def renew(self) -> bool:
         """Make the page again if files have changed, and return whether it was made.
@@ -111,7 +111,7 @@ class LivePage:
         running = any(in_use(results_file(folder)) for folder in self.folders)
         told = [f"{counted(self._counts.total())}"] if self._counts else []
         told += [f"{self._counts[name]:,} {name}" for name in STATUSES if name != "ok" and self._counts[name]]
-        told += filter(None, [self._studies, "a sweep is running" if running else "no sweep is running"])
+        told += filter(None, [self._to_come, "a sweep is running" if running else "no sweep is running"])
         return {"number": self.number, "line": "; ".join(told)}
 
     def _note(self, context: Context) -> None:
@@ -119,13 +119,18 @@ class LivePage:
         ids = set(context.points["id"])
         gaps = [] if self.where else [missing_points(folder, ids) for folder in self.folders]
         missing = sum(gap["missing"] or 0 for gap in gaps if gap is not None)
-        self._studies = f"{missing:,} to come" if missing else ""
+        self._to_come = f"{missing:,} to come" if missing else ""
 
     def _stamp(self) -> object:
         """Return what changes when a file in the folders does."""
-        files = [entry for folder in self.folders if folder.is_dir() for entry in os.scandir(folder)]
-        told = [(entry.path, entry.stat()) for entry in files if entry.is_file()]
-        return sorted((path, about.st_size, about.st_mtime_ns) for path, about in told)
+        told = []
+        for folder in self.folders:
+            for path in folder.glob("*"):
+                with suppress(FileNotFoundError):  # files are replaced while a sweep runs
+                    if path.is_file():
+                        about = path.stat()
+                        told.append((str(path), about.st_size, about.st_mtime_ns))
+        return sorted(told)
 
 
 def _waiting(reason: str, number: int) -> str:

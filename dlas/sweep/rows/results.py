@@ -171,7 +171,7 @@ class Row:
     """
     addresses: str | None = None
     """Where code and data of the timed process were: ``fixed``, as in other sweeps, or ``random``, where some
-    kernels take up to a tenth longer than in another sweep. Null on boards, where the system does not tell,
+    kernels take a tenth longer than in another sweep. Null on boards, where the system does not tell,
     and in rows from before it was kept.
     """
     noisy: bool | None = None

@@ -72,6 +72,26 @@ def test_a_folder_without_rows_waits_for_them(tmp_path: Path) -> None:
     assert page.renew() and "1 point" in page.text
 
 
+def test_files_that_are_replaced_meanwhile_are_no_trouble(tmp_path: Path) -> None:
+    folder = write(tmp_path / "rows", [row()])
+    page = LivePage([folder], clock=lambda: 0.0)
+    ended = threading.Event()
+
+    def replace_all_the_time() -> None:
+        while not ended.is_set():
+            (folder / "partial").write_text("")
+            (folder / "partial").unlink()
+
+    replacing = threading.Thread(target=replace_all_the_time)
+    replacing.start()
+    try:
+        for _ in range(300):
+            page._stamp()
+    finally:
+        ended.set()
+        replacing.join(PATIENCE_S)
+
+
 def test_no_page_is_made_while_a_program_is_measured_here(tmp_path: Path, own_device: str) -> None:
     page = LivePage([write(tmp_path / "rows", [row()])])
     lock = lock_device(own_device)
