@@ -142,9 +142,9 @@ def noise_of(pairs: Sequence[Pair], *, by: str | None = None) -> RunNoise:
     shift = float(np.median(way.ratios[control])) if enough else sentinel or 0.0
     freedom = max(LEAST_FREEDOM, min(way.freedom + PRIOR, float(seen.sum()) - 1))
     if controls >= ENOUGH:
-        told = way.ratios[control] - shift
+        apart = way.ratios[control] - shift
         tried = [_split(spread, part * way.within[control], part) for part in PARTS[way.by]]
-        between, unshared, tails = _likeliest(told, way.within[control], tried, freedom)
+        between, unshared, tails = _likeliest(apart, way.within[control], tried, freedom)
     else:
         part = USUAL_PART[way.by]
         between, unshared = _split(spread, part * way.within[seen], part, sure=bool(seen.sum() >= ENOUGH))

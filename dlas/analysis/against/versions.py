@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,15 +44,12 @@ class VersionLine:
     machine: str
     """What the machine is called."""
     rows: list[VersionRow]
+    _told: dict[str, list[Floats]] = dataclasses.field(default_factory=dict, repr=False, compare=False)
 
     @property
     def row(self) -> Row:
         """The last row."""
         return self.rows[-1].row
-
-    @functools.cached_property
-    def _told(self) -> dict[str, list[Floats]]:
-        return {}
 
     def told(self, by: str) -> list[Floats]:
         """Return what tells each row's time, in one of the ways of :mod:`dlas.analysis.against.noise`."""
