@@ -41,6 +41,8 @@ class Start:
     """Bytes that the child and its descendants may use."""
     threads: int
     """Threads of numerical libraries, unless a task sets another number."""
+    loaded: Sequence[str]
+    """Modules of this package that the sweep has imported since the last start."""
 
 
 @dataclass(frozen=True)

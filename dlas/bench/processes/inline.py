@@ -41,7 +41,7 @@ class Inline(Runner):
     def start(self, tasks: Sequence[Task], *, log: Path, memory: int, threads: int = 1) -> int:
         """Append tasks to the queue; ``memory`` does not limit them."""
         self._numbers += 1
-        self._jobs[self._numbers] = Start(self._numbers, tasks, str(log), memory, threads)
+        self._jobs[self._numbers] = Start(self._numbers, tasks, str(log), memory, threads, loaded=[])
         return self._numbers
 
     def turn(self, job: int) -> None:

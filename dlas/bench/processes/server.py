@@ -1,8 +1,8 @@
 """Steps in separate processes, so that a crash of one is only a result.
 
-A small server imports what takes long when a step needs it, forks a child for each step (tens of milliseconds
-instead of seconds of imports) and never runs a kernel itself.  Each child leads
-its own session; a time and a memory limit apply to all its processes together,
+A small server imports what the sweep has imported of this package and what else takes long when a step
+needs it, forks a child for each step (tens of milliseconds instead of seconds of imports) and never runs a
+kernel itself.  Each child leads its own session; a time and a memory limit apply to all its processes together,
 and they die with the sweep.
 """
 
@@ -24,6 +24,8 @@ from dlas.bench.processes.forking import ASKS_THE_DRIVER
 from dlas.bench.processes.interface import Runner
 from dlas.bench.processes.serving import Serving
 
+PACKAGE = f"{__name__.partition('.')[0]}."
+"""What names of this package's modules start with."""
 SERVE = "import sys; from dlas.bench.processes.serving import serve; serve(int(sys.argv[1]))"
 """The program of a server in an interpreter of its own; its argument is the descriptor of its connection."""
 
@@ -48,11 +50,14 @@ class WorkerServer(Runner):
     def __init__(self, spawned: bool = False) -> None:
         self._connection, self.pid = _spawn_server() if spawned else _fork_server()
         self._numbers = 0
+        self._loaded: set[str] = set()
 
     def start(self, tasks: Sequence[Task], *, log: Path, memory: int, threads: int = 1) -> int:
         """Run tasks one after the other in a child, whose output goes to ``log``."""
         self._numbers += 1
-        self._send(Start(self._numbers, tasks, str(log), memory, threads))
+        loaded = {name for name in sys.modules if name.startswith(PACKAGE)} - self._loaded
+        self._loaded |= loaded
+        self._send(Start(self._numbers, tasks, str(log), memory, threads, sorted(loaded)))
         return self._numbers
 
     def turn(self, job: int) -> None:

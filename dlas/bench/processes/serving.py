@@ -185,7 +185,8 @@ class Serving:
 
     def _start(self, start: Start) -> None:
         """Give the tasks to the waiting child, and fork the next child while that one works."""
-        self._import({name for task in start.tasks for name in task.imports})
+        functions = {task.function.partition(":")[0] for task in start.tasks}
+        self._import({*start.loaded, *functions, *(name for task in start.tasks for name in task.imports)})
         pid, connection = self.spare
         limits = [task.seconds for task in start.tasks]
         now = time.monotonic()  # before the child can start, so that its clock never runs short

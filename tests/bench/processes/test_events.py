@@ -25,7 +25,7 @@ TASK = Task("module:function", {"content": {"model": "m"}, "none": None}, 2.5, [
 @pytest.mark.parametrize(
     "message",
     [
-        Start(1, [TASK, TASK], "log", 2**33, 2),
+        Start(1, [TASK, TASK], "log", 2**33, 2, ["dlas.stack"]),
         GiveTurn(2),
         Pause(3),
         Resume(4),

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import signal
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -119,6 +121,15 @@ def test_what_a_task_imports_is_there_for_it_and_all_that_follow(
         task = replace(the(imported, name=name), imports=names)
         server.start([task], log=tmp_path / "log", memory=2**33)
         assert until_end(server)[1].results == [expected]
+
+
+@pytest.mark.parametrize("spawned", [False, True])
+def test_what_the_sweep_has_imported_of_this_package_is_there(spawned: bool, tmp_path: Path) -> None:
+    with closing(WorkerServer(spawned)) as server:
+        for name in ("dlas.sweep.study.study", "dlas.deployment.remaking"):
+            importlib.import_module(name)  # after the server has started
+            start(server, tmp_path, imported, name=name)
+            assert until_end(server)[1].results == [True]
 
 
 def test_imports_leave_cuda_to_the_tasks(server: WorkerServer, tmp_path: Path) -> None:
