@@ -2,8 +2,8 @@
 
 A small server imports what the sweep has imported of this package and what else takes long when a step
 needs it, forks a child for each step (tens of milliseconds instead of seconds of imports) and never runs a
-kernel itself.  Each child leads its own session; a time and a memory limit apply to all its processes together,
-and they die with the sweep.
+kernel itself.  Each child leads its own session; a time and a memory limit apply to all its processes
+together, and they die with the sweep.
 """
 
 from __future__ import annotations
