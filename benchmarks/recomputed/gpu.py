@@ -43,3 +43,11 @@ def speeds(cells: Mapping[str, str]) -> dict[str, Value]:
         measured = [speed(network, compression, one) for one in candidates]
         found[heading] = max((one for one in measured if one is not None), default=None)
     return found
+
+
+def tuned(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return how many times as fast as untuned direct convolution each algorithm's tuned code is."""
+    own = only(points("gpu/tuned"), model_name=cells["network"])
+    base = only(own, algorithm="direct", compiler_name="untuned")["latency_s"].item()
+    searched = only(own, compiler_name="metaschedule").set_index("algorithm")["latency_s"]
+    return {f"`{algorithm}`": base / seconds for algorithm, seconds in searched.items()}
