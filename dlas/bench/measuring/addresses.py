@@ -1,8 +1,10 @@
-"""Where code and data of a process are: at the same addresses each time, or at random ones.
+"""Where code, data and the stack of a process are: at the same addresses each time, or at random ones.
 
 Some kernels take more than a tenth longer at one address than at another.  Children have the addresses of the
 process that they were forked from, so that random ones make a whole sweep of such kernels faster or slower
-than the next one (``experiments/two-runs``).
+than the next one (``experiments/two-runs``).  What such kernels depend on is how far from the beginning of a
+page the stack is, and the first thread's is behind the environment and the arguments of its process: of any
+length, on any system.
 
 References
 ----------
@@ -13,12 +15,16 @@ Mytkowicz, Diwan, Hauswirth, Sweeney: Producing wrong data without doing anythin
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Literal, ParamSpec, TypeVar
 
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 FIXED = 0x0040000
 """Linux's flag of processes whose addresses are not random, ``ADDR_NO_RANDOMIZE``."""
 ASK = 0xFFFFFFFF
@@ -46,6 +52,17 @@ def fixed() -> Iterator[bool]:
         yield allowed
     finally:
         personality(flags)
+
+
+def on_own_stack(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Have a function run in a thread of its own, whose stack begins with a page."""
+
+    @functools.wraps(function)
+    def run(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+        with ThreadPoolExecutor(max_workers=1) as thread:
+            return thread.submit(function, *arguments, **named).result()
+
+    return run
 
 
 def addresses() -> Addresses | None:

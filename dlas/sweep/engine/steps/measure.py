@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dlas.bench.measuring.addresses import addresses
+from dlas.bench.measuring.addresses import addresses, on_own_stack
 from dlas.bench.measuring.memory import ResidentMemory
 from dlas.bench.measuring.taken import Taken, Turn
 from dlas.bench.processes.interface import Channel
@@ -20,6 +20,7 @@ from dlas.sweep.engine.steps.samples import load_batch
 from dlas.sweep.study.point import Point
 
 
+@on_own_stack
 def run(
     content: dict[str, Any],
     root: str,
