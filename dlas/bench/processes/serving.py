@@ -32,11 +32,14 @@ from dlas.bench.processes.events import (
     encode,
 )
 from dlas.bench.processes.memory import exact_bytes, quick_bytes
+from dlas.bench.processes.pages import join_pages
 
 POLL_SECONDS = 0.2
 """Interval of limit checks: long enough not to disturb measurements."""
 EXACT_SECONDS = 2.0
 """Shortest interval of exact memory checks, which take longer."""
+JOINED_AFTER = 16
+"""Children after which the server joins its pages, which takes as long as it saves over forty of them."""
 
 
 @dataclass
@@ -136,6 +139,7 @@ class Serving:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.jobs: dict[int, Job] = {}
+        self.started = 0
         self.last_check = time.monotonic()
         self.spare = fork_child()
 
@@ -194,6 +198,9 @@ class Serving:
             connection.send_bytes(encode(start))
         pidfd = os.pidfd_open(pid)
         self.jobs[start.job] = Job(start.job, pid, pidfd, connection, start.memory, limits, now, started=now)
+        self.started += 1
+        if self.started == JOINED_AFTER:
+            join_pages()
         self.spare = fork_child()
 
     def _import(self, names: Collection[str]) -> None:
