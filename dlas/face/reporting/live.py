@@ -18,6 +18,7 @@ from pathlib import Path
 from dlas.bench.store.journal import in_use
 from dlas.errors import InputError
 from dlas.face.reporting import context_of, rendered
+from dlas.face.reporting.arriving import ArrivingRows
 from dlas.face.reporting.context import Context
 from dlas.face.reporting.page import live
 from dlas.sweep.engine.turns import device_alone
@@ -77,7 +78,8 @@ class LivePage:
         self._seen: object = None
         self._debt_s, self._counted = 0.0, clock()
         self._counts: Counter[str] = Counter()
-        self._to_come = ""
+        self._missing = 0
+        self._arriving, self._looking = ArrivingRows(folders), threading.Lock()
 
     def renew(self) -> bool:
         """Make the page again if files have changed, and return whether it was made.
@@ -107,19 +109,26 @@ class LivePage:
         return True
 
     def state(self) -> dict[str, object]:
-        """Return the page's number, and how far the study is in a line."""
+        """Return the page's number, and how far the study is by now, in a line."""
         running = any(in_use(results_file(folder)) for folder in self.folders)
-        told = [f"{counted(self._counts.total())}"] if self._counts else []
-        told += [f"{self._counts[name]:,} {name}" for name in STATUSES if name != "ok" and self._counts[name]]
-        told += filter(None, [self._to_come, "a sweep is running" if running else "no sweep is running"])
-        return {"number": self.number, "line": "; ".join(told)}
+        with self._looking:
+            self._arriving.look()
+            counts, latest = self._arriving.statuses, self._arriving.latest
+        if self.where or not counts:  # what is filtered, or packed
+            counts, latest = self._counts, ""
+        new = max(0, counts.total() - self._counts.total())
+        told = [f"{counted(counts.total())}"] if counts else []
+        told += [f"{counts[name]:,} {name}" for name in STATUSES if name != "ok" and counts[name]]
+        told += [f"{self._missing - new:,} to come"] if self._missing > new else []
+        told += [f"{new:,} not on this page yet"] if new and self.number else []
+        told += ["a sweep is running" if running else "no sweep is running"]
+        return {"number": self.number, "line": "; ".join([*told, *([f"last: {latest}"] if latest else [])])}
 
     def _note(self, context: Context) -> None:
         self._counts = Counter(context.points["status"])
         ids = set(context.points["id"])
         gaps = [] if self.where else [missing_points(folder, ids) for folder in self.folders]
-        missing = sum(gap["missing"] or 0 for gap in gaps if gap is not None)
-        self._to_come = f"{missing:,} to come" if missing else ""
+        self._missing = sum(gap["missing"] or 0 for gap in gaps if gap is not None)
 
     def _stamp(self) -> object:
         """Return what changes when a file in the folders does."""
