@@ -75,7 +75,8 @@ def _apart(folder: str, length: int) -> list[list[float]]:
 
 def _measure(folder: Path) -> list[float]:
     """Return the shortest time of each program, seconds."""
-    return [_shortest(*program, folder) for program in json.loads((folder / "programs.json").read_text())]
+    programs = json.loads((folder / "programs.json").read_text())
+    return [_shortest(content, artifacts, folder) for content, artifacts in programs]
 
 
 def _shortest(content: dict[str, Any], artifacts: dict[str, str], folder: Path) -> float:

@@ -35,7 +35,7 @@ FLOORS = {
     "face": "cli / api / console reporting / tables",
     "lowering": "lower tuning / kernels / operators / graph / machine_code / target",
     "prediction": "adaptive / learning / predictors",
-    "sweep": "engine / study / rows",
+    "sweep": "cluster / engine / study / rows",
 }
 """The same for the folders of a room, from the highest to the lowest, and for modules beside them."""
 HEAVY = ("torch", "tvm")

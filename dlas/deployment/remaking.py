@@ -12,8 +12,7 @@ from dlas.errors import CorruptArtifact, InputError
 from dlas.stack import MeasureSettings
 from dlas.stack.types import Say
 from dlas.sweep.engine.planning import Planner
-from dlas.sweep.engine.point_run import PointRun
-from dlas.sweep.engine.progress import Progress, Silent, SilentProgress
+from dlas.sweep.engine.progress import Progress, Silent, SilentProgress, UnderWay
 from dlas.sweep.engine.session import Session
 from dlas.sweep.engine.steps.artifacts import load_verified
 from dlas.sweep.rows.results import Row
@@ -125,6 +124,6 @@ class _Lines(SilentProgress):
     def __init__(self, tell: Say) -> None:
         self._tell = tell
 
-    def say(self, run: PointRun, text: str) -> None:
+    def say(self, point: UnderWay, text: str) -> None:
         """Show a line of a step."""
         self._tell(text)

@@ -25,6 +25,10 @@ class Task:
     """Time limit."""
     imports: Sequence[str] = ()
     """Slow imports that it needs: the server imports them once for all children."""
+    makes: Sequence[str] = ()
+    """Kind and key of the artifact that it makes, on any machine; empty where it makes none so."""
+    needs: Sequence[Sequence[str]] = ()
+    """Kinds and keys of the artifacts that it makes it from."""
 
 
 @dataclass(frozen=True)

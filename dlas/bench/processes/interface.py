@@ -31,6 +31,16 @@ class Runner(ABC):
     contained: ClassVar[bool] = True
     """Whether jobs run in processes of their own, several at a time and within limits."""
 
+    @property
+    def elsewhere(self) -> int:
+        """Number of jobs that run on other machines."""
+        return 0
+
+    @property
+    def room_elsewhere(self) -> int:
+        """Number of further jobs that other machines can run, if they make artifacts."""
+        return 0
+
     @abstractmethod
     def start(self, tasks: Sequence[Task], *, log: Path, memory: int, threads: int = 1) -> int:
         """Run tasks one after the other.

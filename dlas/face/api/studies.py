@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 from rich.text import Text
 
+from dlas.face.api.sessions import open_session
 from dlas.face.console.progress import ConsoleDisplay, ProgressKind
 from dlas.face.tables.view import View
 from dlas.stack.types import Say
@@ -40,6 +41,7 @@ def run(
     keep_builds: bool = False,
     anyway: bool = False,
     in_process: bool = False,
+    ray: str | None = None,
     progress: ProgressKind = "auto",
 ) -> pd.DataFrame:
     """Run every point of a study that has no current row yet, and return the rows of all its points.
@@ -73,6 +75,9 @@ def run(
         Go on in a folder with rows of another machine.
     in_process : bool
         Run all steps in this process, without limits: for debuggers and profilers.
+    ray : str, optional
+        Measure on the machines of a Ray cluster: ``host:port``, ``auto`` for the one that this machine
+        belongs to, or ``local`` for a new one.
     progress : {"auto", "rich", "plain", "silent"}
         A line that is redrawn, lines of plain text, or nothing; ``auto`` redraws it on a terminal.
 
@@ -101,6 +106,7 @@ def run(
         keep_builds=keep_builds,
         anyway=anyway,
         steps="inline" if in_process else "spawned",
+        ray=ray,
         progress=progress,
     )
     frame = read_each(out)
@@ -119,6 +125,7 @@ def explore(
     cache_gib: float = 20.0,
     keep_builds: bool = False,
     in_process: bool = False,
+    ray: str | None = None,
     progress: ProgressKind = "auto",
 ) -> View:
     """Measure a share of a study's points and predict the latencies of the others.
@@ -143,7 +150,7 @@ def explore(
     share : float, optional
         Of the points that can be measured here, above 0 and at most 1; a larger one extends a smaller one.
         By default a tenth for the rest, and all for the fastest.
-    jobs, retry, cache, cache_gib, keep_builds, in_process, progress
+    jobs, retry, cache, cache_gib, keep_builds, in_process, ray, progress
         As for :func:`dlas.run`.
 
     Returns
@@ -162,8 +169,9 @@ def explore(
     from dlas.prediction.adaptive.share.strategy import measure_share
 
     chosen = Study.of(study)
-    with Session.open(
+    with open_session(
         "inline" if in_process else "spawned",
+        ray,
         cache=cache,
         cache_gib=cache_gib,
         jobs=jobs,
@@ -190,6 +198,7 @@ def search(
     mutation: float = 0.1,
     winners: int = 5,
     cache: str | os.PathLike[str] | None = None,
+    ray: str | None = None,
     steps: Steps = "spawned",
     progress: ProgressKind = "auto",
     say: Say = lambda line: None,
@@ -224,7 +233,7 @@ def search(
     winners : int
         How many of the best are measured again; 0 for none.  Of a search that is finished more may be
         measured later.
-    cache, steps, progress
+    cache, ray, steps, progress
         As for :func:`dlas.run`.
     say : callable
         Takes lines of progress.
@@ -258,7 +267,7 @@ def search(
         parents=parents,
         mutation=mutation,
     )
-    with Session.open(steps, cache=cache, display=ConsoleDisplay.of(progress)) as session:
+    with open_session(steps, ray, cache, display=ConsoleDisplay.of(progress)) as session:
         record = evolution.search(space, Path(out), asked, winners, session, say)
     return View(evolution.winners_frame(record), listing(record))
 
@@ -335,6 +344,7 @@ def fit_device(
     unseen: Sequence[str | Mapping[str, Any]] = NEVER_SEEN,
     seed: int = 0,
     cache: str | os.PathLike[str] | None = None,
+    ray: str | None = None,
     steps: Steps = "spawned",
     progress: ProgressKind = "auto",
     say: Say = lambda line: None,
@@ -370,7 +380,7 @@ def fit_device(
         of torchvision.
     seed : int
         Of all random numbers.
-    cache, steps, progress
+    cache, ray, steps, progress
         As for :func:`dlas.run` and :func:`dlas.predict`.
     say : callable
         Takes a line for what was found and is done next.
@@ -404,7 +414,7 @@ def fit_device(
         seed=seed,
     )
     display = ConsoleDisplay.of(progress)
-    with Session.open(steps, cache=cache, jobs=jobs_of(steps), display=display) as session:
+    with open_session(steps, ray, cache, jobs=jobs_of(steps), display=display) as session:
         return of_networks_never_seen(fit_device(Path(to), asked, minutes, session, say))
 
 
@@ -421,11 +431,13 @@ def run_into(
     keep_builds: bool = False,
     anyway: bool = False,
     steps: Steps = "spawned",
+    ray: str | None = None,
     progress: ProgressKind = "auto",
 ) -> Summary:
     """Run a study into a folder; parameters as for :func:`run` and :meth:`Session.open`."""
-    with Session.open(
+    with open_session(
         steps,
+        ray,
         cache=cache,
         cache_gib=cache_gib,
         jobs=jobs,

@@ -50,14 +50,20 @@ def doctor(
     device: Annotated[
         str | None, typer.Option(help="A board's profile: check what reaching it takes, from here.")
     ] = None,
+    ray: Annotated[
+        str | None, typer.Option(help="The address of a Ray cluster, or auto: check its machines.")
+    ] = None,
 ) -> None:
-    """Check toolchain, threads, clocks, load and disk, or a board, and say what to do."""
+    """Check toolchain, threads, clocks, load and disk, a board, or a cluster, and say what to do."""
+    from dlas.sweep.cluster import diagnosis as clusters
     from dlas.sweep.engine.diagnosis import examine
 
+    if device is not None and ray is not None:
+        raise InputError(f"device = {device!r} asks for a board and ray = {ray!r} for a cluster: give one")
     colours = {"ok": "green", "warn": "yellow", "fail": "red"}
     table = Table("", "check", "found", "what to do", box=None, pad_edge=False)
-    with terminal.working("examining " + (device or "the toolchain, and what else runs here")):
-        results = examine(device)
+    with terminal.working("examining " + (device or ray or "the toolchain, and what else runs here")):
+        results = examine(device) if ray is None else clusters.examine(ray)
     for check in results:
         colour = colours[check.status]
         table.add_row(

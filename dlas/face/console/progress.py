@@ -19,8 +19,8 @@ from dlas.face.console import terminal
 from dlas.face.console.clocks import EpochTimer, QuietClock, RemainingTime
 from dlas.face.tables.marks import COLOURS
 from dlas.stack import INFERENCE
-from dlas.sweep.engine.point_run import PointRun, Summary
-from dlas.sweep.engine.progress import Display, Progress
+from dlas.sweep.engine.point_run import Summary
+from dlas.sweep.engine.progress import Display, Progress, UnderWay
 from dlas.sweep.rows import intervals
 from dlas.sweep.rows.labels import MOST_OF_A_VALUE, duration, milliseconds, short_id, shortened
 from dlas.sweep.rows.results import Row
@@ -169,33 +169,33 @@ class SweepProgress(Progress):
         if self._live:
             self._live.stop()
 
-    def say(self, run: PointRun, text: str) -> None:
+    def say(self, point: UnderWay, text: str) -> None:
         """Show a message of the step that a point is in, until the step ends, and how long training takes."""
-        text += self._training.setdefault(run.plan.id, EpochTimer()).left(text, self.clock.now())
-        self._messages[run.plan.id] = run.under_way.name, text
+        text += self._training.setdefault(point.id, EpochTimer()).left(text, self.clock.now())
+        self._messages[point.id] = point.step_name, text
         due = self.clock.now() - self._printed_at > MESSAGE_EVERY_SECONDS
         if self.lines and self._live is None and due:
             self._printed_at = self.clock.now()
-            line = f"  {run.under_way.name}: {self._names(run.plan.content)}: {text}"
+            line = f"  {point.step_name}: {self._names(point.content)}: {text}"
             self._print(escape(line))
 
-    def note(self, run: PointRun, text: str) -> None:
+    def note(self, point: UnderWay, text: str) -> None:
         """Print a line about a point, however many there were just before."""
         if self.lines:
-            self._print(escape(f"  {self._names(run.plan.content)}: {text}"))
+            self._print(escape(f"  {self._names(point.content)}: {text}"))
 
-    def show(self, runs: Sequence[PointRun], summary: Summary, waiting_for: str) -> None:
+    def show(self, points: Sequence[UnderWay], summary: Summary, waiting_for: str) -> None:
         """Redraw the bar and what is under way; without a terminal print it where nothing else was."""
         self._kept = summary.kept.total()
-        steps = self._steps(runs, summary.written.total())
+        steps = self._steps(points, summary.written.total())
         told = self._standing(steps, summary, bool(waiting_for))
         if self._live is None:
             if self.clock.due():
-                under_way = next(self._lines(runs, waiting_for), "").strip()
+                under_way = next(self._lines(points, waiting_for), "").strip()
                 self._print(escape("  " + "; ".join(filter(None, (told, under_way)))))
             return
         self._bar.update(self._task, completed=steps.done, total=max(steps.all, 1), description=told)
-        lines = Text("\n".join(self._lines(runs, waiting_for)), no_wrap=True, overflow="ellipsis")
+        lines = Text("\n".join(self._lines(points, waiting_for)), no_wrap=True, overflow="ellipsis")
         self._live.update(Group(self._bar, lines), refresh=True)
 
     def _standing(self, steps: Steps, summary: Summary, waiting: bool) -> str:
@@ -245,21 +245,22 @@ class SweepProgress(Progress):
         time, *bounds = (milliseconds(seconds, digits=3) for seconds in (median, low, high))
         return f"{time} ms [{', '.join(bounds)}]{mark}"
 
-    def _steps(self, runs: Sequence[PointRun], written: int) -> Steps:
+    def _steps(self, points: Sequence[UnderWay], written: int) -> Steps:
         """Return the steps of the points without a row at the start; most points have about as many."""
-        done = sum(run.done + run.ended for run in runs)
-        planned = sum(len(run.plan.steps) + 1 for run in runs)
-        usual = planned / len(runs) if runs else USUAL_STEPS
-        waiting = max(0, self.total - self._kept - written - len(runs))
+        done = sum(point.steps_done for point in points)
+        planned = sum(point.steps for point in points)
+        usual = planned / len(points) if points else USUAL_STEPS
+        waiting = max(0, self.total - self._kept - written - len(points))
         return Steps(done + round(written * usual), planned + round((written + waiting) * usual))
 
-    def _lines(self, runs: Sequence[PointRun], waiting_for: str) -> Iterator[str]:
+    def _lines(self, points: Sequence[UnderWay], waiting_for: str) -> Iterator[str]:
         """Yield a line for each point under way, and one for the best time so far."""
-        running = [run for run in runs if run.job is not None]
-        for run in running[:MOST_SHOWN]:
-            step, (said_in, text) = run.under_way.name, self._messages.get(run.plan.id, ("", ""))
+        running = [point for point in points if point.running]
+        for point in running[:MOST_SHOWN]:
+            step, (said_in, text) = point.step_name, self._messages.get(point.id, ("", ""))
             message = f": {text}" if said_in == step else ""
-            yield f"  {step:8}{self._names(run.plan.content)}{message}"
+            node = f"{point.node}: " if point.node else ""
+            yield f"  {node}{step:8}{self._names(point.content)}{message}"
         if len(running) > MOST_SHOWN:
             yield f"  and {len(running) - MOST_SHOWN} more"
         if waiting_for:

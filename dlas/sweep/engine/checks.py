@@ -48,15 +48,23 @@ def check_countable(settings: MeasureSettings) -> None:
         raise InputError(f"`callgrind = true` in [measure] counts instructions, but {reason}")
 
 
+def devices(hardware: Iterable[Choice]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the devices that can be used here, each with the name of its hardware."""
+    for choice in hardware:
+        device = choice.make("hardware")
+        if not device.unsupported():
+            yield choice.name, device.describe()
+
+
 def check_machine(
-    hardware: Iterable[Choice], folder: Path, anyway: bool = False, advice: str = ADVICE
+    used: Iterable[tuple[str, Mapping[str, Any]]], folder: Path, anyway: bool = False, advice: str = ADVICE
 ) -> list[str]:
     """Refuse a folder with rows of the same hardware that another machine measured, or another instance.
 
     Parameters
     ----------
-    hardware : iterable of Choice
-        What is to be measured on.
+    used : iterable of (str, mapping)
+        What is to be measured on, as :func:`devices` yields it.
     folder : Path
         Where the rows are to be written; it need not exist.
     anyway : bool
@@ -75,7 +83,9 @@ def check_machine(
     InputError
         If there are such rows; quotes both machines and what they differ in.
     """
-    here = _here(hardware)
+    here: dict[str, dict[Which, Mapping[str, Any]]] = {}
+    for name, described in used:
+        here.setdefault(name, {})[_which(described)] = described
     others: list[str] = []
     remarks: list[str] = []
     for measured in _measured(folder):
@@ -88,17 +98,6 @@ def check_machine(
     if others and not anyway:
         raise InputError("\n".join([*others, advice]))
     return [*others, *remarks]
-
-
-def _here(hardware: Iterable[Choice]) -> dict[str, dict[Which, Mapping[str, Any]]]:
-    """Return the devices that can be used here, by profile and by machine."""
-    here: dict[str, dict[Which, Mapping[str, Any]]] = {}
-    for choice in hardware:
-        device = choice.make("hardware")
-        if not device.unsupported():
-            described = device.describe()
-            here.setdefault(choice.name, {})[_which(described)] = described
-    return here
 
 
 def _measured(folder: Path) -> Iterator[MachineRows]:

@@ -78,6 +78,8 @@ class Step:
     """Its slow imports."""
     trains: bool = False
     """Whether it may train a network."""
+    needs: tuple[tuple[str, str], ...] = ()
+    """Kinds and keys of the artifacts that it makes its own from."""
 
     @property
     def function(self) -> str:
@@ -167,9 +169,10 @@ class Planner:
         common = {"content": content, "root": str(self.root), "network_key": network_key}
         tuned, built = {**common, "tuning_key": tuning_key}, {**common, "build_key": build_key}
         slow = (OPTIMISERS_IMPORT,) if point.task == TRAINING else ()
+        needs = (("network", network_key), *((("tuning", tuning_key),) if tuning_key else ()))
         steps = [
             *networks,
-            Step("build", build_key, {**tuned, **built}, "build"),
+            Step("build", build_key, {**tuned, **built}, "build", needs=needs),
             Step("memory", build_key, built, fresh=True, imports=slow),
             # A device elsewhere is used by one step at a time.
             Step("check", build_key, built, alone=not point.device.local, imports=("scipy.stats", *slow)),
@@ -183,7 +186,7 @@ class Planner:
         return Plan(
             id=point.id,
             content=content,
-            comparison=self._comparison(point),
+            comparison=comparison(point, self.settings),
             device=point.device,
             steps=tuple(steps),
             measure=measure,
@@ -235,7 +238,8 @@ class Planner:
         own = maker.imports()
         trains = TRAINER in own and point.dataset_class.labelled
         imports = (*point.dataset_part.imports(), *own)
-        return Step("network", key, arguments, "network", imports=imports, trains=trains)
+        needs = tuple(("network", step.key) for step in predecessors)
+        return Step("network", key, arguments, "network", imports=imports, trains=trains, needs=needs)
 
     def _tuning_key(self, point: Point, network_key: str) -> str:
         """Return the key of a search: with the same key, records give the same schedules."""
@@ -247,12 +251,6 @@ class Planner:
             tools=self._versions(TUNE_TOOLS),
             **self._key_content("tune", point),
         )
-
-    def _comparison(self, point: Point) -> tuple[object, ...]:
-        """Return what the points that take turns have in common."""
-        if self.settings.across_networks:
-            return (point.hardware, point.task)
-        return (point.dataset, point.model, point.hardware, point.batch, point.task)
 
     def _kernels_step(self, point: Point, common: dict[str, Any]) -> Step:
         """Return the step that lowers the network up to its kernels."""
@@ -305,6 +303,13 @@ class Planner:
         workers = _workers(choices)
         files = fingerprint.file_digests(path for part in workers for path in part.files())
         return {"code": self._digest(self._modules(step, workers)), "files": files}
+
+
+def comparison(point: Point, settings: MeasureSettings) -> tuple[object, ...]:
+    """Return what the points that take turns on a device have in common."""
+    if settings.across_networks:
+        return (point.hardware, point.task)
+    return (point.dataset, point.model, point.hardware, point.batch, point.task)
 
 
 def _choices(step: str, point: Point) -> Choices:

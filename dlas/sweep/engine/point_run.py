@@ -85,6 +85,8 @@ class PointRun:
     """Slices that earlier starts of its measurement took."""
     unreachable: bool = False
     """Whether its device could not be reached once, so that its step is repeated."""
+    node: str = ""
+    """The machine that it is on; empty where all are on this one."""
 
     def restart(self) -> None:
         """Go back to the first step; undamaged artifacts are reused."""
@@ -108,9 +110,34 @@ class PointRun:
         return (*self.plan.steps, self.plan.measure)[self.done :]
 
     @property
-    def under_way(self) -> Step:
-        """The step that its job works on now."""
-        return self.to_do[min(self.ended, len(self.to_do) - 1)]
+    def id(self) -> str:
+        """The point's id."""
+        return self.plan.id
+
+    @property
+    def content(self) -> Mapping[str, Any]:
+        """What the point chooses on each axis."""
+        return self.plan.content
+
+    @property
+    def step_name(self) -> str:
+        """The step that its job works on now, or that comes next."""
+        return self.to_do[min(self.ended, len(self.to_do) - 1)].name
+
+    @property
+    def steps_done(self) -> int:
+        """Number of steps that have ended."""
+        return self.done + self.ended
+
+    @property
+    def steps(self) -> int:
+        """Number of all its steps, measuring included."""
+        return len(self.plan.steps) + 1
+
+    @property
+    def running(self) -> bool:
+        """Whether a job works on it."""
+        return self.job is not None
 
 
 @dataclass

@@ -3,26 +3,59 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
 
-from dlas.sweep.engine.point_run import PointRun, Summary
+from dlas.sweep.engine.point_run import Summary
 from dlas.sweep.rows.results import Row
+
+
+class UnderWay(Protocol):
+    """A point in progress."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+
+    @property
+    def content(self) -> Mapping[str, Any]:
+        """What it chooses on each axis."""
+
+    @property
+    def step_name(self) -> str:
+        """The step that is worked on, or that comes next."""
+
+    @property
+    def steps_done(self) -> int:
+        """Steps that have ended."""
+
+    @property
+    def steps(self) -> int:
+        """All its steps, measuring included."""
+
+    @property
+    def running(self) -> bool:
+        """Whether a step is worked on."""
+
+    @property
+    def node(self) -> str:
+        """The machine that it is on; empty where all are on this one."""
 
 
 class Progress(ABC):
     """Shows the progress of a sweep."""
 
     @abstractmethod
-    def say(self, run: PointRun, text: str) -> None:
+    def say(self, point: UnderWay, text: str) -> None:
         """Show a line of progress of the step that a point is in."""
 
-    def note(self, run: PointRun, text: str) -> None:
+    def note(self, point: UnderWay, text: str) -> None:
         """Show a line about a point that stays."""
-        self.say(run, text)
+        self.say(point, text)
 
     @abstractmethod
-    def show(self, runs: Sequence[PointRun], summary: Summary, waiting_for: str) -> None:
+    def show(self, points: Sequence[UnderWay], summary: Summary, waiting_for: str) -> None:
         """Show the points in progress.
 
         Parameters
@@ -36,6 +69,9 @@ class Progress(ABC):
     @abstractmethod
     def row(self, row: Row) -> None:
         """Show that a point is finished."""
+
+    def kept(self, point: str) -> None:  # noqa: B027 - the summary tells how many there are
+        """Show that a point, by its id, has a current row."""
 
 
 class Display(ABC):
@@ -74,10 +110,10 @@ class Display(ABC):
 class SilentProgress(Progress):
     """Shows nothing of a sweep."""
 
-    def say(self, run: PointRun, text: str) -> None:
+    def say(self, point: UnderWay, text: str) -> None:
         """Show nothing."""
 
-    def show(self, runs: Sequence[PointRun], summary: Summary, waiting_for: str) -> None:
+    def show(self, points: Sequence[UnderWay], summary: Summary, waiting_for: str) -> None:
         """Show nothing."""
 
     def row(self, row: Row) -> None:

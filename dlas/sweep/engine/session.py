@@ -10,15 +10,16 @@ work alone::
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from dlas.bench.processes.outcome import FULL, DiskFull
 from dlas.bench.store.cache import Cache, default_root
 from dlas.errors import InputError, Unfinished, unknown
-from dlas.sweep.engine.checks import ADVICE, check_countable, check_machine, check_trainable
+from dlas.sweep.engine.checks import ADVICE, check_countable, check_machine, check_trainable, devices
 from dlas.sweep.engine.planned import Examples, planned
 from dlas.sweep.engine.point_run import Summary
 from dlas.sweep.engine.preview import Preview, preview
@@ -156,16 +157,29 @@ class Session:
             check_appendable(folder)
             check_own(folder)
             check_keepable(folder, study.toml())
-            for remark in check_machine(study.values("hardware"), folder, anyway, advice):
+            for remark in check_machine(self.devices(study), folder, anyway, advice):
                 self.display.warn(remark)
         check_countable(study.measure)
         study.check_size()
         self.display.status(f"{study.name}: checking its parts")  # which imports what they need
         try:
-            study.check_parts()
+            self.check_parts(study)
             check_trainable(study.points() if points is None else points)
         finally:
             self.display.status("")
+
+    def devices(self, study: Study) -> Iterable[tuple[str, Mapping[str, Any]]]:
+        """Return the devices that a study can use, each with the name of its hardware."""
+        return devices(study.values("hardware"))
+
+    def check_parts(self, study: Study) -> None:
+        """Refuse a study with a part that cannot work.
+
+        Raises
+        ------
+        InputError
+        """
+        study.check_parts()
 
     def run(self, study: Study, folder: Path, points: Sequence[Point] | None = None) -> Summary:
         """Run points into a folder, and say how that began and ended; :meth:`check` is to come first.

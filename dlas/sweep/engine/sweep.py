@@ -35,6 +35,10 @@ REMAKES = 2
 """How often a point's damaged or missing artifacts are made again before it fails."""
 SHOWN_EVERY = 256
 """Points with a current row between two looks at the progress."""
+END = "end"
+"""Stands for a point behind the last one."""
+IDLE_SECONDS = 0.1
+"""Interval of looks for a point where there was none."""
 WAIT_SECONDS = 0.5
 """Interval of checks whether another sweep has released a lock."""
 
@@ -84,8 +88,8 @@ class Sweep:
         self.summary = Summary()
         self._threads = max(1, Machine().most_threads() // options.jobs)
         self._planner = Planner(study.measure, cache.root)
-        self._points: Iterator[Point] = iter(())
-        self._exhausted = False
+        self._points: Iterator[Point | None] = iter(())
+        self._exhausted = self._idle = False
         self._runs: list[PointRun] = []
         self._again: list[PointRun] = []
         self._jobs: dict[int, tuple[PointRun, Lock | None]] = {}
@@ -95,7 +99,7 @@ class Sweep:
         self._logs = results.folder / "logs"
         self._logs.mkdir(exist_ok=True)
 
-    def run(self, points: Iterable[Point] | None = None) -> Summary:
+    def run(self, points: Iterable[Point | None] | None = None) -> Summary:
         """Run until every point has its row; on any exception end all jobs.
 
         Interrupted, points that are being measured have rows where their times so far are a result; what all
@@ -104,7 +108,7 @@ class Sweep:
         Parameters
         ----------
         points : iterable of Point, optional
-            By default all of the study.
+            By default all of the study.  None among them means that there is none now.
 
         Raises
         ------
@@ -121,6 +125,9 @@ class Sweep:
                 if not self._runs:
                     if self._exhausted and not self._again:
                         return self.summary
+                    if self._idle:
+                        self.progress.show(self._runs, self.summary, "")
+                        time.sleep(IDLE_SECONDS)
                     continue  # the points taken so far needed no step, or failed with another's artifact
                 waiting_for = self._waiting_for()
                 for event in self.runner.events(WAIT_SECONDS):
@@ -158,11 +165,14 @@ class Sweep:
                 break
             if taken % SHOWN_EVERY == 0:
                 self.progress.show(self._runs, self.summary, "")
-            point = next(self._points, None)
-            if point is None:
+            point = next(self._points, END)
+            self._idle = point is None
+            if point is END:
                 self._exhausted = True
-            else:
+            elif isinstance(point, Point):
                 self._take(point)
+            else:
+                break
         if not self._runs:
             # What disturbed these points, or took their device, has had the time of the others to pass.
             self._runs, self._again = self._again, []
@@ -181,7 +191,7 @@ class Sweep:
 
     def _too_few(self) -> bool:
         """Return whether jobs may run short, or the first comparison lacks points that take turns."""
-        window = self.options.jobs + self._turns.most
+        window = self.options.jobs + self.runner.room_elsewhere + self._turns.most
         if len(self._runs) < window:
             return True
         first = sum(run.plan.comparison == self._runs[0].plan.comparison for run in self._runs)
@@ -195,6 +205,7 @@ class Sweep:
         run = PointRun(plan, self._logs / f"{point.id}.log")
         if status is not None and key == plan.key and status not in self.options.retry:
             self.summary.kept[status] += 1
+            self.progress.kept(point.id)
             if self._slices.has(point.id):
                 self._drop_slices(run, "its row stands")
             return
@@ -221,11 +232,15 @@ class Sweep:
             run.done += 1
         if run.ready and self.options.until != "measure":
             self._finish(run, OK)
-        elif not run.ready and not run.step.alone and self._has_room():
+        elif not run.ready and not run.step.alone and self._has_room(run.step):
             self._launch(run)
 
-    def _has_room(self) -> bool:
-        return len(self._jobs) < self.options.jobs and not self._turns.fills_machine
+    def _has_room(self, step: Step) -> bool:
+        """Return whether a step can start here, or, if it makes an artifact, elsewhere."""
+        here = len(self._jobs) - self.runner.elsewhere
+        if here < self.options.jobs and not self._turns.fills_machine:
+            return True
+        return step.kind is not None and self.runner.room_elsewhere > 0
 
     def _launch(self, run: PointRun) -> None:
         """Start a step, unless its artifact exists by now or is being made."""
@@ -284,7 +299,8 @@ class Sweep:
         self.progress.note(run, f"slices of an interrupted measurement are dropped: {reason}")
 
     def _task(self, step: Step) -> Task:
-        return Task(step.function, step.arguments, self._seconds(step), step.imports)
+        makes = (step.kind, step.key) if step.kind and not step.alone else ()
+        return Task(step.function, step.arguments, self._seconds(step), step.imports, makes, step.needs)
 
     def _seconds(self, step: Step) -> float:
         """Return the time limit of a step; one of the network may not take longer than training."""

@@ -19,7 +19,14 @@ from dlas.bench.processes.events import (
     encode,
 )
 
-TASK = Task("module:function", {"content": {"model": "m"}, "none": None}, 2.5, ["torch"])
+TASK = Task(
+    "module:function",
+    {"content": {"model": "m"}, "none": None},
+    2.5,
+    ["torch"],
+    ["build", "key"],
+    [["network", "key"]],
+)
 
 
 @pytest.mark.parametrize(

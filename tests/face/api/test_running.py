@@ -107,6 +107,18 @@ def test_an_interrupted_sweep_leaves_its_folder_ready_to_go_on(tmp_path: Path) -
     assert sorted(frame["status"]) == ["failed", "ok"]
 
 
+def test_a_cluster_without_ray_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    study = dlas.Study(axes=AXES, name="clustered")
+    with pytest.raises(InputError, match=r"needs Ray, which is not installed; .*pip install 'dlas\[ray\]'"):
+        dlas.run(study, tmp_path / "out", ray="auto")
+    with pytest.raises(InputError, match="ray = 'local' measures on other machines, and in_process asks for"):
+        dlas.run(study, tmp_path / "out", ray="local", in_process=True)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.slow
 def test_a_process_that_has_run_kernels_runs_studies(tmp_path: Path) -> None:
     """Its threads do not survive a fork: torch would wait for them for ever."""

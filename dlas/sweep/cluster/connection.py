@@ -1,0 +1,83 @@
+"""Joining a Ray cluster, or starting one on this machine."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from dlas.bench.measuring.machine import Machine
+from dlas.errors import InputError, one_line
+
+LOCAL = "local"
+"""Starts a cluster on this machine, which ends with its process."""
+LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""Has all of a new cluster listen to this machine alone."""
+TOKEN = {"RAY_AUTH_MODE": "token"}
+"""Has all ask for Ray's token, unless the environment says otherwise."""
+PREFIX = "dlas:"
+"""What a resource is called by which a machine offers hardware: ``dlas:local_cpu``."""
+HOW = """machines offer hardware of a study as they join, with nothing else of Ray's on them:
+  ray start --head --node-ip-address=127.0.0.1 --resources='{"dlas:local_cpu": 1}'
+"""
+
+
+def ray() -> ModuleType:
+    """Return Ray.
+
+    Raises
+    ------
+    InputError
+        If it is not installed.
+    """
+    try:
+        return importlib.import_module("ray")
+    except ImportError:
+        raise InputError(
+            "a cluster needs Ray, which is not installed; install it by: pip install 'dlas[ray]'"
+        ) from None
+
+
+def join(address: str, hardware: Sequence[str]) -> None:
+    """Join the cluster at an address.
+
+    Parameters
+    ----------
+    address : str
+        ``host:port``; ``auto`` for the one that this machine belongs to; ``local`` for a new one.
+    hardware : sequence of str
+        What a new one offers.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    for name, value in {**TOKEN, **(LOOPBACK if address == LOCAL else {})}.items():
+        os.environ.setdefault(name, value)  # Ray reads them when it is imported
+    found = ray()
+    if found.is_initialized():
+        return
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "namespace": "dlas"}
+    try:
+        if address == LOCAL:
+            cores = Machine().most_threads()
+            offered = {PREFIX + name: 1 for name in hardware}
+            found.init("local", num_cpus=cores, resources=offered, include_dashboard=False, **quiet)
+        else:
+            found.init(address, **quiet)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise InputError(
+            f"no Ray cluster answers at {address!r}: {one_line(str(error))}; expected host:port of one, "
+            f"'auto' or 'local'; {HOW}"
+        ) from None
+
+
+def leave() -> None:
+    """Leave the cluster, or end it if this process started it."""
+    found = sys.modules.get("ray")
+    if found is not None and found.is_initialized():
+        found.shutdown()
