@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import socket
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -14,6 +15,10 @@ from dlas.errors import InputError, one_line
 
 LOCAL = "local"
 """Starts a cluster on this machine, which ends with its process."""
+AUTO = "auto"
+"""The cluster that this machine belongs to."""
+ANSWER_S = 10.0
+"""How long a cluster may take to answer."""
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """Has all of a new cluster listen to this machine alone."""
 TOKEN = {"RAY_AUTH_MODE": "token"}
@@ -68,12 +73,29 @@ def join(address: str, hardware: Sequence[str]) -> None:
             offered = {PREFIX + name: 1 for name in hardware}
             found.init("local", num_cpus=cores, resources=offered, include_dashboard=False, **quiet)
         else:
+            if address != AUTO:
+                _try(address)  # Ray tries for minutes
             found.init(address, **quiet)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         raise InputError(
             f"no Ray cluster answers at {address!r}: {one_line(str(error))}; expected host:port of one, "
             f"'auto' or 'local'; {HOW}"
         ) from None
+
+
+def _try(address: str) -> None:
+    """Connect to an address and leave it.
+
+    Raises
+    ------
+    OSError, ValueError
+        If nothing listens there, or it is none.
+    """
+    host, colon, port = address.rpartition(":")
+    if not colon:
+        raise ValueError("it has no port")
+    with socket.create_connection((host, int(port)), timeout=ANSWER_S):
+        pass
 
 
 def leave() -> None:
