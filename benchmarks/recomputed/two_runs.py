@@ -14,8 +14,8 @@ from dlas.analysis.against.changes import Changes, changes_of
 from dlas.analysis.against.noise import MEDIANS, SENTINELS, SHORTEST, noise_of, spread_of
 from dlas.analysis.against.pairs import Pair, pairs_of
 
-RUNS = ("a", "b")
-"""Runs of the same code."""
+RUNS = {"alone": ("a", "b"), "busy": ("busy-a", "busy-b", "busy-c", "busy-d")}
+"""Runs of the same code, by what else the processor did."""
 WAYS = (MEDIANS, SENTINELS, SHORTEST)
 """Ways to tell a point's time."""
 
@@ -48,17 +48,39 @@ def unchanged(cells: Mapping[str, str]) -> dict[str, Value]:
 
 
 @slow
-def called_of_unchanged() -> float:
+def called_of_unchanged(beside: str) -> float:
     """Return the percentage of points that are called changed between two runs of the same code."""
-    every = [_pairs(*pair) for pair in combinations(RUNS, 2)]
+    every = [_pairs(*pair) for pair in combinations(RUNS[beside], 2)]
     return 100 * sum(len(RULES["dlas"](pairs)) for pairs in every) / sum(map(len, every))
 
 
 @slow
-def differ_by(way: str) -> float:
+def differ_by(way: str, beside: str) -> float:
     """Return how many percent unchanged points differ by between two runs, as one way tells their times."""
-    told = [noise_of(_timed(*pair), by=way) for pair in combinations(RUNS, 2)]
+    told = [noise_of(_timed(*pair), by=way) for pair in combinations(RUNS[beside], 2)]
     return 100 * median(spread_of(noise.ratios) for noise in told)
+
+
+@slow
+def depthwise_differ(before: str, now: str) -> float:
+    """Return by how many percent depthwise 5x5 layers by `hand` differ, without the machine's shift."""
+    points = _changes(before, now).points
+    own = [
+        each.ratio[0]
+        for each in points
+        if "dw5x5" in each.pair.row.model.get("layers", "") and _ours(each.pair)
+    ]
+    return 100 * abs(median(own) - 1)
+
+
+def _ours(pair: Pair) -> bool:
+    return str(pair.row.compiler["name"]) == "hand"
+
+
+@slow
+def depthwise_differ_at_most() -> float:
+    """Return the largest of these between the runs of the same code at fixed addresses."""
+    return max(depthwise_differ(*pair) for pair in combinations(RUNS["busy"], 2))
 
 
 @slow

@@ -2,9 +2,8 @@
 
 Some kernels take more than a tenth longer at one address than at another.  Children have the addresses of the
 process that they were forked from, so that random ones make a whole sweep of such kernels faster or slower
-than the next one (``experiments/two-runs``).  What such kernels depend on is how far from the beginning of a
-page the stack is, and the first thread's is behind the environment and the arguments of its process: of any
-length, on any system.
+than the next one (``experiments/two-runs``).  The first thread's stack begins behind the environment and the
+arguments of its process, whose lengths nothing fixes, so that programs are measured in another thread.
 
 References
 ----------

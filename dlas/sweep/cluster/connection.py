@@ -25,9 +25,11 @@ TOKEN = {"RAY_AUTH_MODE": "token"}
 """Has all ask for Ray's token, unless the environment says otherwise."""
 PREFIX = "dlas:"
 """What a resource is called by which a machine offers hardware: ``dlas:local_cpu``."""
-HOW = """machines offer hardware of a study as they join, with nothing else of Ray's on them:
-  ray start --head --node-ip-address=127.0.0.1 --resources='{"dlas:local_cpu": 1}'
-"""
+HOW = (
+    "machines offer hardware of a study as they join: ray start --head --node-ip-address=127.0.0.1 "
+    "--resources='{\"dlas:local_cpu\": 1}'"
+)
+"""How a cluster is made."""
 
 
 def ray() -> ModuleType:
@@ -72,10 +74,10 @@ def join(address: str, hardware: Sequence[str]) -> None:
             cores = Machine().most_threads()
             offered = {PREFIX + name: 1 for name in hardware}
             found.init("local", num_cpus=cores, resources=offered, include_dashboard=False, **quiet)
-        else:
-            if address != AUTO:
-                _try(address)  # Ray tries for minutes
-            found.init(address, **quiet)
+            return
+        if address != AUTO:
+            _try(address)  # Ray tries for minutes
+        found.init(address, **quiet)
     except (OSError, RuntimeError, ValueError) as error:
         raise InputError(
             f"no Ray cluster answers at {address!r}: {one_line(str(error))}; expected host:port of one, "
