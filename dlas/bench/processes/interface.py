@@ -41,6 +41,10 @@ class Runner(ABC):
         """Number of further jobs that other machines can run, if they make artifacts."""
         return 0
 
+    def goes_elsewhere(self, key: str) -> bool:
+        """Return whether a job that makes the artifact of a key would run on another machine."""
+        return False
+
     @abstractmethod
     def start(self, tasks: Sequence[Task], *, log: Path, memory: int, threads: int = 1) -> int:
         """Run tasks one after the other.

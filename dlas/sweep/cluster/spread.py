@@ -78,6 +78,7 @@ class SpreadRunner(Runner):
         self._own: dict[int, int] = {}  # the numbers of jobs here, by those that the runner here gave them
         self._away: dict[int, _Away] = {}
         self._here_only: set[str] = set()
+        self._refused: list[Event] = []
 
     @property
     def elsewhere(self) -> int:
@@ -89,21 +90,29 @@ class SpreadRunner(Runner):
         """Number of further jobs that other machines can run."""
         return sum(map(self._room, self._others))
 
+    def goes_elsewhere(self, key: str) -> bool:
+        """Return whether another machine has room for what makes an artifact, and has not failed at it."""
+        return key not in self._here_only and self.room_elsewhere > 0
+
     def start(self, tasks: Sequence[Task], *, log: Path, memory: int, threads: int = 1) -> int:
-        """Run tasks, elsewhere if they make an artifact and there is room."""
+        """Run tasks, elsewhere if they make an artifact and there is room.
+
+        Where the other machine cannot now, they end and are to be started again: this one may be measuring.
+        """
         self._numbers += 1
         task = tasks[0]
-        place = next(filter(self._room, self._others), None) if task.makes else None
-        if place is not None and task.makes[1] not in self._here_only:
-            try:
-                work = place.begin(task, memory, threads)
-            except Gone:
-                self._others.remove(place)
-                work = None
-            if work is not None:
-                self._away[self._numbers] = _Away(place, work, task, log)
-                return self._numbers
-        self._own[self._here.start(tasks, log=log, memory=memory, threads=threads)] = self._numbers
+        if not task.makes or not self.goes_elsewhere(task.makes[1]):
+            self._own[self._here.start(tasks, log=log, memory=memory, threads=threads)] = self._numbers
+            return self._numbers
+        place = next(filter(self._room, self._others))
+        try:
+            work, why = place.begin(task, memory, threads), "it has no room for what that needs"
+        except Gone as error:
+            self._others.remove(place)
+            work, why = None, str(error)
+        self._away[self._numbers] = _Away(place, work, task, log)
+        if work is None:
+            self._refused += self._to_make_here(self._numbers, f"on {place.name}: {why}")
         return self._numbers
 
     def turn(self, job: int) -> None:
@@ -122,7 +131,9 @@ class SpreadRunner(Runner):
 
     def events(self, seconds: float) -> list[Event]:
         """Return the events so far, here and elsewhere."""
-        events = [self._ours(event) for event in self._here.events(LOOK_S if self._away else seconds)]
+        events, self._refused = self._refused, []
+        wait_s = 0.0 if events else LOOK_S if self._away else seconds
+        events += [self._ours(event) for event in self._here.events(wait_s)]
         for job in list(self._away):
             events += self._returned(job)
         return events

@@ -240,7 +240,7 @@ class Sweep:
         here = len(self._jobs) - self.runner.elsewhere
         if here < self.options.jobs and not self._turns.fills_machine:
             return True
-        return step.kind is not None and self.runner.room_elsewhere > 0
+        return step.kind is not None and self.runner.goes_elsewhere(step.key)
 
     def _launch(self, run: PointRun) -> None:
         """Start a step, unless its artifact exists by now or is being made."""
