@@ -51,13 +51,12 @@ class WorkerServer(Runner):
         self._connection, self.pid = _spawn_server() if spawned else _fork_server()
         self._numbers = 0
         self._loaded: set[str] = set()
+        self._modules = 0
 
     def start(self, tasks: Sequence[Task], *, log: Path, memory: int, threads: int = 1) -> int:
         """Run tasks one after the other in a child, whose output goes to ``log``."""
         self._numbers += 1
-        loaded = {name for name in sys.modules if name.startswith(PACKAGE)} - self._loaded
-        self._loaded |= loaded
-        self._send(Start(self._numbers, tasks, str(log), memory, threads, sorted(loaded)))
+        self._send(Start(self._numbers, tasks, str(log), memory, threads, self._newly_loaded()))
         return self._numbers
 
     def turn(self, job: int) -> None:
@@ -92,6 +91,15 @@ class WorkerServer(Runner):
         self._connection.close()
         with suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
+
+    def _newly_loaded(self) -> list[str]:
+        """Return the modules of this package that were imported since the last start."""
+        if len(sys.modules) == self._modules:
+            return []
+        self._modules = len(sys.modules)
+        new = {name for name in sys.modules if name.startswith(PACKAGE)} - self._loaded
+        self._loaded |= new
+        return sorted(new)
 
     def _send(self, command: Command) -> None:
         try:

@@ -34,5 +34,4 @@ def open_session(
     from dlas.sweep.cluster.session import ClusterSession
 
     session = ClusterSession.open("spawned", cache=cache, **options)
-    assert isinstance(session, ClusterSession)
     return replace(session, address=ray, shared_cache=None if cache is None else os.fspath(cache))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -15,6 +15,9 @@ from dlas.bench.remote.server import LONGEST_S, BoardServer
 from dlas.bench.remote.tokens import default_path, read_or_make
 from dlas.errors import InputError
 from dlas.face.console import terminal
+
+if TYPE_CHECKING:
+    from dlas.bench.measuring.doctor import SystemCheck
 
 
 def serve(
@@ -55,7 +58,6 @@ def doctor(
     ] = None,
 ) -> None:
     """Check toolchain, threads, clocks, load and disk, a board, or a cluster, and say what to do."""
-    from dlas.sweep.cluster import diagnosis as clusters
     from dlas.sweep.engine.diagnosis import examine
 
     if device is not None and ray is not None:
@@ -63,7 +65,7 @@ def doctor(
     colours = {"ok": "green", "warn": "yellow", "fail": "red"}
     table = Table("", "check", "found", "what to do", box=None, pad_edge=False)
     with terminal.working("examining " + (device or ray or "the toolchain, and what else runs here")):
-        results = examine(device) if ray is None else clusters.examine(ray)
+        results = examine(device) if ray is None else _examine_cluster(ray)
     for check in results:
         colour = colours[check.status]
         table.add_row(
@@ -72,6 +74,12 @@ def doctor(
     terminal.show(table)
     if any(check.status == "fail" for check in results):
         raise typer.Exit(1)
+
+
+def _examine_cluster(address: str) -> list[SystemCheck]:
+    from dlas.sweep.cluster.diagnosis import examine
+
+    return examine(address)
 
 
 def watch(

@@ -14,8 +14,8 @@ from typing import Any
 from dlas.sweep.rows.files import FILE
 from dlas.sweep.rows.labels import label, milliseconds
 
-MOST_BYTES = 2**26
-"""Of a file that are read in one look."""
+ALL_BYTES, FEW_BYTES = 2**26, 2**20
+"""Of a file that are read in one look: while nothing is measured, and at any time."""
 NAMED = ("model", "compression", "algorithm", "compiler")
 """Axes that name a row in a line."""
 
@@ -51,19 +51,19 @@ class ArrivingRows:
         """Numbers of rows by status."""
         return Counter(status for file in self._files for status in file.statuses.values())
 
-    def look(self) -> None:
-        """Read what has come since the last look."""
+    def look(self, most: int = ALL_BYTES) -> None:
+        """Read what has come since the last look, at most so many bytes of each file."""
         for file in self._files:
-            self._read_on(file)
+            self._read_on(file, most)
 
-    def _read_on(self, file: _File) -> None:
+    def _read_on(self, file: _File, most: int) -> None:
         try:
             with file.path.open("rb") as stream:
                 about = os.fstat(stream.fileno())
                 if about.st_ino != file.inode or about.st_size < file.read:
                     file.inode, file.read, file.statuses = about.st_ino, 0, {}
                 stream.seek(file.read)
-                content = stream.read(MOST_BYTES)
+                content = stream.read(most)
         except OSError:  # it is not there yet
             return
         whole = content[: content.rfind(b"\n") + 1]

@@ -18,7 +18,7 @@ from pathlib import Path
 from dlas.bench.store.journal import in_use
 from dlas.errors import InputError
 from dlas.face.reporting import context_of, rendered
-from dlas.face.reporting.arriving import ArrivingRows
+from dlas.face.reporting.arriving import FEW_BYTES, ArrivingRows
 from dlas.face.reporting.context import Context
 from dlas.face.reporting.page import live
 from dlas.sweep.engine.turns import device_alone
@@ -96,6 +96,8 @@ class LivePage:
             began = self._clock()
             self._seen = self._stamp()  # what changes meanwhile is for the next one
             number = self.number + 1
+            with self._looking:
+                self._arriving.look()
             try:
                 context = context_of(self.folders, self.where)
                 self._note(context)
@@ -112,7 +114,7 @@ class LivePage:
         """Return the page's number, and how far the study is by now, in a line."""
         running = any(in_use(results_file(folder)) for folder in self.folders)
         with self._looking:
-            self._arriving.look()
+            self._arriving.look(FEW_BYTES)
             counts, latest = self._arriving.statuses, self._arriving.latest
         if self.where or not counts:  # what is filtered, or packed
             counts, latest = self._counts, ""

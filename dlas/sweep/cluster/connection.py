@@ -6,8 +6,8 @@ import importlib
 import logging
 import os
 import socket
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import ModuleType
 
 from dlas.bench.measuring.machine import Machine
@@ -48,8 +48,9 @@ def ray() -> ModuleType:
         ) from None
 
 
-def join(address: str, hardware: Sequence[str]) -> None:
-    """Join the cluster at an address.
+@contextmanager
+def joined(address: str, hardware: Sequence[str] = ()) -> Iterator[None]:
+    """Belong to the cluster at an address; what this process belongs to already stays as it is.
 
     Parameters
     ----------
@@ -65,19 +66,27 @@ def join(address: str, hardware: Sequence[str]) -> None:
     """
     for name, value in {**TOKEN, **(LOOPBACK if address == LOCAL else {})}.items():
         os.environ.setdefault(name, value)  # Ray reads them when it is imported
-    found = ray()
-    if found.is_initialized():
+    if ray().is_initialized():
+        yield
         return
+    _join(address, hardware)
+    try:
+        yield
+    finally:
+        ray().shutdown()
+
+
+def _join(address: str, hardware: Sequence[str]) -> None:
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "namespace": "dlas"}
     try:
         if address == LOCAL:
             cores = Machine().most_threads()
             offered = {PREFIX + name: 1 for name in hardware}
-            found.init("local", num_cpus=cores, resources=offered, include_dashboard=False, **quiet)
+            ray().init("local", num_cpus=cores, resources=offered, include_dashboard=False, **quiet)
             return
         if address != AUTO:
             _try(address)  # Ray tries for minutes
-        found.init(address, **quiet)
+        ray().init(address, **quiet)
     except (OSError, RuntimeError, ValueError) as error:
         raise InputError(
             f"no Ray cluster answers at {address!r}: {one_line(str(error))}; expected host:port of one, "
@@ -98,10 +107,3 @@ def _try(address: str) -> None:
         raise ValueError("it has no port")
     with socket.create_connection((host, int(port)), timeout=ANSWER_S):
         pass
-
-
-def leave() -> None:
-    """Leave the cluster, or end it if this process started it."""
-    found = sys.modules.get("ray")
-    if found is not None and found.is_initialized():
-        found.shutdown()

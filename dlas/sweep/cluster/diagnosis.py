@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dlas.bench.measuring.doctor import SystemCheck
-from dlas.sweep.cluster.connection import HOW, join, leave
+from dlas.sweep.cluster.connection import HOW, joined
 from dlas.sweep.cluster.nodes import faults, nodes
 
 
@@ -15,12 +15,9 @@ def examine(address: str) -> list[SystemCheck]:
     InputError
         If there is no cluster.
     """
-    join(address, ())
-    try:
+    with joined(address):
         found = nodes()
         wrong = faults(found)
-    finally:
-        leave()
     checks = [
         SystemCheck(
             node.name,

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dlas.bench.store import fingerprint
-from dlas.bench.store.cache import default_root
 from dlas.errors import InputError, listed
 from dlas.sweep.cluster.connection import PREFIX, ray
 
 TOOLS = ("apache-tvm", "apache-tvm-ffi", "torch", "onnx", "onnxruntime", "numpy")
+PROFILES = "hardware_profiles"
 ANSWER_S = 60.0
 """How long a machine may take to tell of itself: it imports what that takes."""
 
@@ -54,53 +56,45 @@ def nodes() -> list[ClusterNode]:
 
 
 def code() -> dict[str, str | None]:
-    """Return the versions that rows depend on, and a digest of this package's code."""
+    """Return the versions that rows depend on, and a digest of this package's code and hardware profiles."""
     root = Path(__file__).parents[2]
-    digests = fingerprint.file_digests(sorted(root.rglob("*.py")))
-    sources = [(str(Path(path).relative_to(root)), digest) for path, digest in digests.items()]
+    # Editable installs link to some folders, which `rglob` would leave out.
+    files = [Path(folder, name) for folder, _, names in os.walk(root, followlinks=True) for name in names]
+    own = [file for file in files if file.suffix == ".py" or file.parent.name == PROFILES]
+    digests = fingerprint.file_digests(own)
     return {
-        "code": fingerprint.key(sources=sources),
+        "code": fingerprint.key(
+            sources=sorted((str(file.relative_to(root)), digests[str(file)]) for file in own)
+        ),
         "python": platform.python_version(),
         **fingerprint.versions(TOOLS),
     }
 
 
-def about() -> dict[str, Any]:
-    """Return what a machine tells of itself."""
-    return {"code": code(), "cache": str(default_root())}
-
-
-def told(found: Sequence[ClusterNode]) -> dict[str, dict[str, Any]]:
-    """Return what machines tell of themselves, by id; those that do not answer are left out."""
-    asked = {
-        ray()
-        .remote(num_cpus=0, max_retries=0)(about)
-        .options(scheduling_strategy=node.placed())
-        .remote(): node
-        for node in found
-    }
+def _codes(found: Sequence[ClusterNode]) -> dict[str, dict[str, str | None]]:
+    """Return what :func:`code` is on machines, by id; those that do not answer are left out."""
+    ask = ray().remote(num_cpus=0, max_retries=0)(code)
+    asked = {ask.options(scheduling_strategy=node.placed()).remote(): node for node in found}
     ready, late = ray().wait(list(asked), num_returns=len(asked), timeout=ANSWER_S)
     for work in late:
         ray().cancel(work, force=True)
     answers = {}
     for work in ready:
-        try:
+        with suppress(ray().exceptions.RayError):
             answers[asked[work].id] = ray().get(work)
-        except ray().exceptions.RayError:
-            continue
     return answers
 
 
 def faults(found: Sequence[ClusterNode]) -> dict[ClusterNode, str]:
     """Return what is wrong with machines whose code or tools are others than here; nothing of the others."""
-    here, answers = code(), told(found)
+    here, answers = code(), _codes(found)
     wrong = {}
     for node in found:
         there = answers.get(node.id)
         if there is None:
             wrong[node] = "does not answer: is `dlas` installed there?"
-        elif differ := [name for name in here if there["code"].get(name) != here[name]]:
-            pairs = [f"{name} {there['code'].get(name)} (here {here[name]})" for name in differ]
+        elif differ := [name for name in here if there.get(name) != here[name]]:
+            pairs = [f"{name} {there.get(name)} (here {here[name]})" for name in differ]
             wrong[node] = f"has another version: {', '.join(pairs)}"
     return wrong
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 from dlas.errors import InputError, Unfinished
 from dlas.stack.hardware import machine_name
 from dlas.sweep.cluster.actors import RemotePost, make_helper
-from dlas.sweep.cluster.connection import join, leave
+from dlas.sweep.cluster.connection import joined
 from dlas.sweep.cluster.nodes import ClusterNode, check_alike, check_offered, nodes
 from dlas.sweep.cluster.spread import Gone
 from dlas.sweep.cluster.sweep import ClusterSweep
 from dlas.sweep.engine.planned import Examples
-from dlas.sweep.engine.point_run import Summary
-from dlas.sweep.engine.session import Session
+from dlas.sweep.engine.progress import Progress
+from dlas.sweep.engine.session import RunsPoints, Session
 from dlas.sweep.engine.sweep import SweepOptions
 from dlas.sweep.engine.writers import RowWriter
 from dlas.sweep.rows.machines import differences, machine_id
@@ -44,6 +45,7 @@ class ClusterSession(Session):
     """The cache of all machines, a path that each of them has; None where each has its own."""
     patience_s: float = PATIENCE_S
     """How long a machine that is lost may take to come back."""
+    _joined: ExitStack = field(default_factory=ExitStack)
     _posts: dict[str, RemotePost] = field(default_factory=dict)
     _helpers: dict[str, Any] = field(default_factory=dict)
     _alike: set[str] = field(default_factory=set)
@@ -53,7 +55,7 @@ class ClusterSession(Session):
     def __exit__(self, *details: object) -> None:
         self._posts.clear()
         self._helpers.clear()
-        leave()
+        self._joined.close()
         super().__exit__(*details)
 
     def check_parts(self, study: Study) -> None:
@@ -130,10 +132,10 @@ class ClusterSession(Session):
 
     def _open(self, study: Study) -> None:
         """Join the cluster, check its machines, and have a station on each that offers what a study needs."""
-        hardware = _hardware(study)
-        join(self.address, hardware)
         if self._posts:
             return
+        hardware = _hardware(study)
+        self._joined.enter_context(joined(self.address, hardware))
         self.display.status("asking the machines of the cluster")
         try:
             found = nodes()
@@ -178,19 +180,13 @@ class ClusterSession(Session):
                     self._others.add(node.id)
         return [node for node in found if node.id in self._alike]
 
-    def _sweep(
-        self,
-        study: Study,
-        writer: RowWriter,
-        points: Sequence[Point] | None,
-        total: int,
-        until: str = "measure",
-    ) -> Summary:
-        """Run points, and return how they ended."""
-        if until not in MEASURING:
-            return super()._sweep(study, writer, points, total, until)
+    def make_sweep(
+        self, study: Study, writer: RowWriter, progress: Progress, options: SweepOptions
+    ) -> RunsPoints:
+        """Return what runs the points of a study on the machines that offer its hardware."""
+        if options.until not in MEASURING:
+            return super().make_sweep(study, writer, progress, options)
         self._open(study)
-        options = SweepOptions(self.jobs, self.retry, self.keep_builds, until)
         begun: set[str] = set()
 
         def find(known: Collection[str]) -> list[RemotePost]:
@@ -203,10 +199,7 @@ class ClusterSession(Session):
                 post.begin(study.toml(), options)
             return new
 
-        axes = study.varying() or ["model"]
-        with self._ending(), self.display.sweep(total, axes, False) as shown:
-            sweep = ClusterSweep(study, writer, self.cache(), find, shown, self.patience_s)
-            return sweep.run(points)
+        return ClusterSweep(study, writer, self.cache(), find, progress, self.patience_s)
 
 
 def _hardware(study: Study) -> list[str]:

@@ -121,7 +121,7 @@ class SpreadRunner(Runner):
 
     def pause(self, job: int) -> None:
         """Stop a job that runs here: others do not disturb this machine."""
-        if job not in self._away:
+        if job in self._own.values():
             self._here.pause(self._inner(job))
 
     def resume(self, job: int) -> None:

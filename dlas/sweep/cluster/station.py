@@ -168,6 +168,7 @@ class Station:
         self._first = 0
         self._lock = threading.Lock()
         self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
         self._summary = Summary()
         self._over, self._error = True, ""
         self._progress = _Progress(name, self._tell, self._stopped)
@@ -194,6 +195,9 @@ class Station:
     def begin(self, study: str, options: SweepOptions) -> None:
         """Begin a sweep of the points of a study that :meth:`give` will bring."""
         parsed = Study.parse(study)
+        if self._thread is not None:  # an earlier sweep that has not ended would measure beside this one
+            self._stopped.set()
+            self._thread.join()
         self._rows = _Rows(self._cache.workspace(f"cluster-{fingerprint.key(study=study)}"), self._tell)
         self._stopped.clear()
         with self._lock:
@@ -201,7 +205,8 @@ class Station:
             self._told, self._first = [], 0
         self._summary = Summary()
         self._given = queue.SimpleQueue()
-        threading.Thread(target=self._run, args=(parsed, options), daemon=True).start()
+        self._thread = threading.Thread(target=self._run, args=(parsed, options), daemon=True)
+        self._thread.start()
 
     def give(self, points: Sequence[Given]) -> None:
         """Take points."""

@@ -85,8 +85,6 @@ class PointRun:
     """Slices that earlier starts of its measurement took."""
     unreachable: bool = False
     """Whether its device could not be reached once, so that its step is repeated."""
-    node: str = ""
-    """The machine that it is on; empty where all are on this one."""
 
     def restart(self) -> None:
         """Go back to the first step; undamaged artifacts are reused."""
@@ -138,6 +136,11 @@ class PointRun:
     def running(self) -> bool:
         """Whether a job works on it."""
         return self.job is not None
+
+    @property
+    def node(self) -> str:
+        """Empty: it is on this machine."""
+        return ""
 
 
 @dataclass

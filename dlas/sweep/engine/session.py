@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, Self
 
 from dlas.bench.processes.outcome import FULL, DiskFull
 from dlas.bench.store.cache import Cache, default_root
@@ -23,7 +23,7 @@ from dlas.sweep.engine.checks import ADVICE, check_countable, check_machine, che
 from dlas.sweep.engine.planned import Examples, planned
 from dlas.sweep.engine.point_run import Summary
 from dlas.sweep.engine.preview import Preview, preview
-from dlas.sweep.engine.progress import Display, Silent
+from dlas.sweep.engine.progress import Display, Progress, Silent
 from dlas.sweep.engine.slices import count_kept
 from dlas.sweep.engine.sweep import Sweep, SweepOptions
 from dlas.sweep.engine.workers import Steps as Steps
@@ -39,6 +39,13 @@ from dlas.sweep.study.study import Expansion, Study
 SHOWN_EVERY = 4096
 """Points that a study expands to between two looks at how many they are."""
 UNCONTAINED = "all steps run in this process: no limit of time or memory holds, and a crash ends the sweep"
+
+
+class RunsPoints(Protocol):
+    """A sweep, wherever its points are measured."""
+
+    def run(self, points: Iterable[Point] | None = None) -> Summary:
+        """Run until every point has its row; by default all of the study."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,7 @@ class Session:
         retry: str | Collection[str] = (),
         keep_builds: bool = False,
         display: Display | None = None,
-    ) -> Session:
+    ) -> Self:
         """Return a session, of which nothing is written yet.
 
         Parameters
@@ -105,7 +112,7 @@ class Session:
             display=display or Silent(),
         )
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> Self:
         self.workers.start()
         return self
 
@@ -362,8 +369,13 @@ class Session:
         axes = study.varying() or ["model"]
         with self._ending(), self.display.sweep(total, axes, self.workers.inline) as shown:
             options = SweepOptions(self.jobs, self.retry, self.keep_builds, until)
-            sweep = Sweep(study, writer, self.cache(), self.workers.runner(), shown, options)
-            return sweep.run(points)
+            return self.make_sweep(study, writer, shown, options).run(points)
+
+    def make_sweep(
+        self, study: Study, writer: RowWriter, progress: Progress, options: SweepOptions
+    ) -> RunsPoints:
+        """Return what runs the points of a study."""
+        return Sweep(study, writer, self.cache(), self.workers.runner(), progress, options)
 
     @contextmanager
     def _ending(self) -> Iterator[None]:

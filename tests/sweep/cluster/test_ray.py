@@ -79,6 +79,14 @@ def ended(process: subprocess.Popen[str], code: int = 0) -> str:
     return said
 
 
+def doctor(cluster: Any) -> str:
+    """Return what ``dlas doctor`` says of a cluster."""
+    command = [sys.executable, "-m", "dlas", "doctor", "--ray", cluster.address]
+    ran = subprocess.run(command, env={**os.environ, "COLUMNS": "200"}, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
 def rows(folder: Path) -> list[Row]:
     return list(read_rows(folder / "out"))
 
@@ -116,6 +124,8 @@ def test_one_node_helps_and_the_rows_are_those_of_one_machine(cluster: Any, tmp_
     add(cluster, tmp_path / "device", **OFFERS)
     add(cluster, tmp_path / "helper")
     ended(start(cluster, tmp_path))
+    told = doctor(cluster)
+    assert told.count("1 cores") == 2 and "offers local_cpu" in told and "offers no hardware" in told
     assert any((tmp_path / "helper" / "network").iterdir()), "networks were made there"
     assert not any((tmp_path / "driver" / "build").iterdir()), "nothing was built where rows are written"
     found = rows(tmp_path)

@@ -94,6 +94,28 @@ def test_a_machine_that_cannot_now_is_left_alone(tmp_path: Path) -> None:
     assert {row.status for row in rows(tmp_path)} == {"ok"}
 
 
+def test_jobs_elsewhere_are_not_paused_nor_those_that_were_refused(tmp_path: Path) -> None:
+    class Answers(Elsewhere):
+        name, slots = "a machine", 1
+
+        def __init__(self, work: object | None) -> None:
+            self.work = work
+
+        def begin(self, task: Task, memory: int, threads: int) -> object | None:
+            return self.work
+
+        def ended(self, work: object) -> None:
+            return None
+
+    task = Task("no:where", {}, 1.0, makes=("build", "key"))
+    for work, away in ((object(), 1), (None, 0)):
+        runner = SpreadRunner(Inline(), Cache(tmp_path / "cache"), [Answers(work)])
+        job = runner.start([task], log=tmp_path / "log", memory=2**30)
+        assert runner.elsewhere == away
+        runner.pause(job)
+        runner.resume(job)
+
+
 def test_parcels_are_checked_when_they_arrive(tmp_path: Path) -> None:
     here, there = Cache(tmp_path / "here"), Cache(tmp_path / "there")
     with here.create("network", "key") as (folder, facts):
