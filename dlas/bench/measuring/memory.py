@@ -97,21 +97,21 @@ def _reset_mark(process: Path) -> bool:
 
 def _pages(process: Path) -> tuple[int, int] | None:
     """Return the bytes of anonymous pages and of files' pages, counted exactly; None if unknown."""
-    resident = _field(process / "smaps_rollup", "Rss")
-    anonymous = _field(process / "smaps_rollup", "Anonymous")
+    fields = _fields(process / "smaps_rollup")  # the kernel walks all pages whenever it is read
+    resident, anonymous = fields.get("Rss"), fields.get("Anonymous")
     return None if resident is None or anonymous is None else (anonymous, resident - anonymous)
 
 
 def _status(process: Path, name: str) -> int | None:
     """Return a field of a process's status, in bytes."""
-    return _field(process / "status", name)
+    return _fields(process / "status").get(name)
 
 
-def _field(path: Path, name: str) -> int | None:
-    """Return a field of one of a process's files, in bytes; None where it is missing."""
+def _fields(path: Path) -> dict[str, int]:
+    """Return the sizes that one of a process's files tells, in bytes; none where it is missing."""
     try:
         lines = path.read_text().splitlines()
     except OSError:
-        return None
-    values = [line.split()[1] for line in lines if line.startswith(f"{name}:")]
-    return int(values[0]) * 1024 if values else None
+        return {}
+    split = [line.split() for line in lines if line.endswith(" kB")]
+    return {name.rstrip(":"): 1024 * int(size) for name, *_, size, _ in split if size.isdigit()}

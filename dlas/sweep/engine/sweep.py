@@ -95,6 +95,8 @@ class Sweep:
         self._jobs: dict[int, tuple[PointRun, Lock | None]] = {}
         self._turns = Turns(runner, cache, self._launch_alone, study.limits.turns)
         self._failed_artifacts: dict[str, Outcome] = {}
+        self._missing: set[str] = set()
+        self._looked = 0.0
         self._slices = KeptSlices(results.folder)
         self._logs = results.folder / "logs"
         self._logs.mkdir(exist_ok=True)
@@ -215,6 +217,9 @@ class Sweep:
 
     def _start_steps(self) -> None:
         """Advance every point as far as possible, in order, within the number of jobs."""
+        if time.monotonic() - self._looked > WAIT_SECONDS:  # another sweep may have made what was missing
+            self._missing.clear()
+            self._looked = time.monotonic()
         for run in list(self._runs):
             if run.job is None and not run.ready:
                 self._advance(run)
@@ -226,7 +231,7 @@ class Sweep:
             if step.kind and step.key in self._failed_artifacts:
                 self._finish(run, self._failed_artifacts[step.key])
                 return
-            if step.kind is None or self.cache.get(step.kind, step.key) is None:
+            if step.kind is None or not self._made(step.kind, step.key):
                 break
             run.took.add_artifact(step, self.cache.notes(step.kind, step.key), self._owner(run))
             run.done += 1
@@ -234,6 +239,12 @@ class Sweep:
             self._finish(run, OK)
         elif not run.ready and not run.step.alone and self._has_room(run.step):
             self._launch(run)
+
+    def _made(self, kind: str, key: str) -> bool:
+        """Return whether an artifact exists; what was missing a moment ago is not looked for again."""
+        if key not in self._missing and self.cache.get(kind, key) is None:
+            self._missing.add(key)
+        return key not in self._missing
 
     def _has_room(self, step: Step) -> bool:
         """Return whether a step can start here, or, if it makes an artifact, elsewhere."""
@@ -257,6 +268,7 @@ class Sweep:
             self._start(run, lock)
         else:
             lock.release()
+            self._missing.discard(key)
 
     def _start(self, run: PointRun, lock: Lock | None) -> None:
         """Start a step, and the following steps that make no artifact, in one child."""
@@ -335,6 +347,7 @@ class Sweep:
         step = run.to_do[end.task]
         run.ended = end.task + 1
         if step.kind:
+            self._missing.discard(step.key)
             self.cache.annotate(step.kind, step.key, notes(end, self._owner(run)))
 
     def _owner(self, run: PointRun) -> str:

@@ -38,6 +38,12 @@ hardware  = [{ name = "local_cpu", threads = 1 }]
 [measure]
 repeats = 5
 """
+OFFERS_STUB = {"dlas:tests.fixtures.stubs:StubHardware": 1}
+STUBS = HEAD + USUAL.replace(
+    '["tests.fixtures.stubs:StubCompiler"]',
+    f'[{{ name = "tests.fixtures.stubs:StubCompiler", number = {list(range(30))} }}]',
+)
+STUBS += "batch = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\n"
 
 
 @pytest.fixture
@@ -135,20 +141,14 @@ def test_one_node_helps_and_the_rows_are_those_of_one_machine(cluster: Any, tmp_
 
 @pytest.mark.slow
 def test_a_machine_that_is_lost_leaves_its_points_to_another(cluster: Any, tmp_path: Path) -> None:
-    stub = "tests.fixtures.stubs:StubHardware"
-    lost, _ = (add(cluster, tmp_path / name, **{f"dlas:{stub}": 1}) for name in ("one", "two"))
+    lost, _ = (add(cluster, tmp_path / name, **OFFERS_STUB) for name in ("one", "two"))
     add(cluster, tmp_path / "helper")
-    study = HEAD + USUAL.replace(
-        '["tests.fixtures.stubs:StubCompiler"]',
-        f'[{{ name = "tests.fixtures.stubs:StubCompiler", number = {list(range(30))} }}]',
-    )
-    study += "batch = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\n"
-    process = start(cluster, tmp_path, study)
+    process = start(cluster, tmp_path, STUBS)
     wait_for_rows(tmp_path, 40)
     cluster.remove_node(lost, allow_graceful=False)
     assert "300/300" in ended(process)
     assert written(tmp_path) == 300
-    assert same(rows(tmp_path)) == same(alone(tmp_path / "alone", study))
+    assert same(rows(tmp_path)) == same(alone(tmp_path / "alone", STUBS))
 
 
 @pytest.mark.slow
@@ -165,15 +165,16 @@ def test_a_device_that_goes_and_comes_back_loses_and_doubles_nothing(cluster: An
 
 @pytest.mark.slow
 def test_a_killed_driver_leaves_complete_rows_and_a_free_device(cluster: Any, tmp_path: Path) -> None:
-    add(cluster, tmp_path / "device", **OFFERS)
-    process = start(cluster, tmp_path)
-    wait_for_rows(tmp_path)
+    add(cluster, tmp_path / "device", **OFFERS_STUB)
+    process = start(cluster, tmp_path, STUBS)
+    wait_for_rows(tmp_path, 20)
     process.kill()
     process.communicate()
     before = len(rows(tmp_path))
-    said = ended(start(cluster, tmp_path))
+    assert before < 300
+    said = ended(start(cluster, tmp_path, STUBS))
     assert f"kept from before: {before}" in said
-    assert written(tmp_path) == 6
+    assert written(tmp_path) == 300
 
 
 @pytest.mark.slow
