@@ -1,6 +1,6 @@
 """Processor time and memory that commands need to read many rows.
 
-    python -m benchmarks.reading FOLDER [--rows 60000] [--layers 0] [--commands table,compare,report]
+    python -m benchmarks.reading FOLDER [--rows 60000] [--layers 0] [--commands table,compare,report,watch]
 
 Makes the rows in ``FOLDER`` if there are none: 20 samples each, about 3 kB without layers, and 20 kB with 46
 of them. A command's time is that of its processors, user and system, which other work on the machine changes
@@ -22,6 +22,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from dlas.face.reporting.live import LOOK_S, LivePage
 from dlas.sweep.rows.files import FILE, holds_rows
 from dlas.sweep.rows.results import Row
 
@@ -76,6 +77,7 @@ ENVIRONMENT: dict[str, Any] = {
 }
 
 
+WATCH = "watch"
 OPTIONS = {"compare": "--axis algorithm", "report": "--out {}/report.html"}
 """Options of commands; the braces stand for a folder."""
 
@@ -178,6 +180,20 @@ def cost(arguments: list[str]) -> tuple[float, float, int]:
     return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024.0, os.waitstatus_to_exitcode(status)
 
 
+def renewed(folder: Path) -> float:
+    """Add a row, and return the processor time in s that `dlas watch` needs to show it."""
+    page = LivePage([folder])
+    page.renew()
+    lines = sum(1 for _ in (folder / FILE).open("rb"))
+    *_, axes = points(lines + 1)
+    with (folder / FILE).open("a", encoding="utf-8") as file:
+        file.write(row(lines, axes, np.random.default_rng(lines), layers=0).line())
+    begun = time.process_time()
+    while not page.renew():
+        time.sleep(LOOK_S)
+    return time.process_time() - begun
+
+
 def main(
     folder: Path,
     rows: Annotated[int, typer.Option(help="Rows to make.")] = 60_000,
@@ -192,9 +208,10 @@ def main(
     filters = [each for pattern in where or () for each in ("--where", pattern)]
     with tempfile.TemporaryDirectory() as scratch:
         for command in commands.split(","):
-            own = {"compare": ["--axis", "algorithm"], "report": ["--out", f"{scratch}/report.html"]}.get(
-                command, []
-            )
+            if command == WATCH:
+                print(f"{WATCH}: {renewed(folder):.1f} s of processor time to make the page again", flush=True)
+                continue
+            own = OPTIONS.get(command, "").format(scratch).split()
             begun = time.monotonic()
             seconds, peak_bytes, code = cost([command, str(folder), *own, *filters])
             print(

@@ -51,11 +51,15 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A cluster whose first node offers nothing and has no core."""
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    from ray.cluster_utils import Cluster
-
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    made = new_cluster()
     yield made
     made.shutdown()
+
+
+def new_cluster() -> Any:
+    from ray.cluster_utils import Cluster
+
+    return Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
 
 
 def add(cluster: Any, cache: Path, **resources: float) -> Any:
@@ -230,3 +234,22 @@ def test_what_no_node_offers_is_refused_and_nothing_is_written(cluster: Any, tmp
     said = ended(start(cluster, tmp_path), code=2)
     assert "no machine of the cluster offers 'local_cpu' (offered: local_cuda)" in said
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_a_head_that_is_lost_ends_a_study_and_another_cluster_goes_on(cluster: Any, tmp_path: Path) -> None:
+    add(cluster, tmp_path / "device", **OFFERS_STUB)
+    process = start(cluster, tmp_path, STUBS)
+    wait_for_rows(tmp_path, 20)
+    cluster.shutdown()
+    assert "GCS may have been killed" in ended(process, code=1), "Ray ends the process itself"
+    before = len(rows(tmp_path))
+    assert before < 300
+    again = new_cluster()
+    try:
+        add(again, tmp_path / "device", **OFFERS_STUB)
+        said = ended(start(again, tmp_path, STUBS))
+    finally:
+        again.shutdown()
+    assert f"kept from before: {before}" in said
+    assert written(tmp_path) == 300
