@@ -145,12 +145,22 @@ class Turns:
         return None
 
     def _step_alone(self, runs: Sequence[PointRun]) -> tuple[list[PointRun], list[Lock]] | None:
-        """Return the first point whose next step needs the device exclusively, and its locks."""
-        for run in runs:
-            if run.job is None and not run.ready and run.step.alone:
-                locks = self._locks_alone(run)
-                if locks:
-                    return [run], locks
+        """Return the first point whose next step needs the device exclusively, and its locks.
+
+        None of a later comparison while jobs on this machine make an earlier one ready: they would stand
+        still, and a sweep would search for all its points before the first has a row.
+        """
+        for comparison in dict.fromkeys(run.plan.comparison for run in runs):
+            points = [run for run in runs if run.plan.comparison == comparison]
+            for run in points:
+                if run.job is None and not run.ready and run.step.alone:
+                    locks = self._locks_alone(run)
+                    if locks:
+                        return [run], locks
+            searched = not any(step.alone for run in points for step in run.plan.steps[run.done :])
+            here = points[0].plan.device.local and not self._runner.elsewhere
+            if here and searched and any(run.running for run in points):
+                return None
         return None
 
     def _locks_alone(self, run: PointRun) -> list[Lock]:

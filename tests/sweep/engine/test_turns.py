@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ from dlas.bench.processes.interface import Runner
 from dlas.bench.processes.server import WorkerServer
 from dlas.bench.store.cache import Cache
 from dlas.face.console.progress import SweepProgress
-from dlas.sweep.engine.planning import Planner
+from dlas.sweep.engine.planning import Planner, Step
 from dlas.sweep.engine.point_run import PointRun
 from dlas.sweep.engine.turns import Turns, lock_device
 from dlas.sweep.study.study import Study
@@ -93,6 +94,8 @@ def test_points_of_all_networks_take_turns_where_a_study_asks_for_it(
 
 class Recorder:
     """Stands for the server: notes what it is told to do."""
+
+    elsewhere = 0
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, int]] = []
@@ -222,6 +225,31 @@ def test_a_check_has_a_device_elsewhere_alone(tmp_path: Path, hardware: str, tak
         runs[0].done, runs[0].job = runs[0].done + 1, None
         turns.ended(1)
         assert not turns.taken
+
+
+@pytest.mark.parametrize(
+    ("hardware", "works", "searches"),
+    [
+        ("tests.fixtures.stubs:StubHardware", True, False),
+        ("tests.fixtures.stubs:StubHardware", False, True),
+        (f"{__name__}:Board", True, True),
+    ],
+)
+def test_a_search_waits_while_an_earlier_comparison_is_made_ready_here(
+    tmp_path: Path, hardware: str, works: bool, searches: bool
+) -> None:
+    recorder = Recorder()
+    turns, (first, second) = turns_of(recorder, tmp_path), ready_runs(tmp_path, hardware)
+    first.done, first.job = 0, 7 if works else None
+    search = Step("tune", "searched", {}, "tuning", alone=True)
+    steps = tuple(replace(step, alone=False) for step in first.plan.steps)  # a board's check is alone
+    first.plan = replace(first.plan, steps=steps)
+    second.plan, second.done = replace(second.plan, steps=(search,), comparison=("later",)), 0
+    turns.start([first, second], [])
+    assert turns.taken == searches
+    if searches:
+        assert recorder.new()[-1][0] == "launch" and second.running
+        turns.ended(1)
 
 
 def test_nothing_starts_while_another_sweep_has_the_device(tmp_path: Path) -> None:
