@@ -154,7 +154,7 @@ def _print_kinds(title: str, results: dict[str, dict[str, Row]]) -> None:
         sums += [f"{network}, {name}: {_sums(rows[name])}" for name in (best, "onnxruntime")]
         beside = {layer["name"]: time_s for layer, time_s in timed_layers(rows["onnxruntime"])}
         for layer, own in timed_layers(rows[best]):
-            kind, other = _kind(layer), beside.get(layer["name"])
+            kind, other = kind_of(layer), beside.get(layer["name"])
             if own and (other or "groups" not in layer):
                 ours[kind] += own
                 theirs[kind] += other or 0.0
@@ -172,7 +172,7 @@ def _sums(row: Row) -> str:
     return compared_sums(timed.profiled_s, timed.latency_s) if timed else "its layers were not timed"
 
 
-def _kind(layer: Layer) -> str:
+def kind_of(layer: Layer) -> str:
     """Return a convolution's kernel size, stride and algorithm, or what another operator is."""
     if "groups" not in layer:
         return "linear" if layer.get("operator") in ("Gemm", "MatMul") else "other operators"

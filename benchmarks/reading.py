@@ -209,7 +209,7 @@ def main(
     with tempfile.TemporaryDirectory() as scratch:
         for command in commands.split(","):
             if command == WATCH:
-                print(f"{WATCH}: {renewed(folder):.1f} s of processor time to make the page again", flush=True)
+                print(f"{command}: {renewed(folder):.1f} s of processor time to make the page again")
                 continue
             own = OPTIONS.get(command, "").format(scratch).split()
             begun = time.monotonic()

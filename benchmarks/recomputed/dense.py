@@ -6,12 +6,14 @@ import statistics
 from collections.abc import Mapping
 from functools import cache
 
+from benchmarks.dense import kind_of
 from benchmarks.peers import Ratio, ratio
 from benchmarks.recomputed.kept import EXPERIMENTS
 from benchmarks.recomputed.markdown import Value
+from dlas.sweep.rows.layer_times import timed_layers
 from dlas.sweep.rows.results import Row, read_rows
 
-OURS = "hand"
+OURS, TUNED = "hand", "metaschedule"
 PEERS = {"ONNX Runtime": "onnxruntime", "OpenVINO": "openvino", "ncnn": "ncnn", "MNN": "mnn"}
 TYPES = {"float32": "none", "float16": "float16", "bfloat16": "bfloat16", "int8": "int8"}
 
@@ -84,3 +86,39 @@ def types(cells: Mapping[str, str]) -> dict[str, Value]:
         "OpenVINO": _processor_s(rows[network, kind, "openvino"]) / own,
         "over float32": _processor_s(rows[network, "none", OURS]) / own,
     }
+
+
+def searched(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return the time of fixed tiles over that of searched ones, and how many convolutions have others."""
+    rows = _rows("dense/tuned")
+    fixed, found = rows[cells["network"], "none", OURS], rows[cells["network"], "none", TUNED]
+    over = ratio(found, fixed)
+    changed = [layer["trial"] > 1 for layer in found.layers if layer.get("trial")]
+    return {
+        "tuned": [over.median, over.spread],
+        "other tiles": float(sum(changed)),
+        "searched layers": float(len(changed)),
+    }
+
+
+@cache
+def _searched_kinds() -> dict[str, tuple[float, float]]:
+    """Return the seconds of each kind of layer with fixed and with searched tiles."""
+    rows = _rows("dense/tuned")
+    found: dict[str, tuple[float, float]] = {}
+    for network in {network for network, _, _ in rows}:
+        both = (rows[network, "none", compiler] for compiler in (OURS, TUNED))
+        fixed, tuned = ({layer["name"]: (layer, s) for layer, s in timed_layers(row)} for row in both)
+        for name, (layer, seconds) in fixed.items():
+            if name in tuned and seconds and (other := tuned[name][1]):
+                kind = kind_of(layer).partition(",")[0]
+                before = found.get(kind, (0.0, 0.0))
+                found[kind] = before[0] + seconds, before[1] + other
+    return found
+
+
+def searched_kinds(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return the share of the time of a kind of layer, and what a search gains there."""
+    fixed, tuned = _searched_kinds()[cells["kind"]]
+    every = sum(seconds for seconds, _ in _searched_kinds().values())
+    return {"share of the time": 100 * fixed / every, "tuned": fixed / tuned}
