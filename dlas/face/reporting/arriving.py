@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import statistics
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,12 +29,12 @@ class _File:
     inode: int = 0
     read: int = 0
     """Bytes that are known."""
-    statuses: dict[str, str] = field(default_factory=dict)
-    """By the row's id."""
+    rows: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """The status of a row and the name of its machine, by its id."""
 
 
 class ArrivingRows:
-    """How many rows folders have, how they ended, and the last one.
+    """How many rows folders have, how they ended, of which machines they are, and the last one.
 
     Parameters
     ----------
@@ -49,7 +50,12 @@ class ArrivingRows:
     @property
     def statuses(self) -> Counter[str]:
         """Numbers of rows by status."""
-        return Counter(status for file in self._files for status in file.statuses.values())
+        return Counter(status for file in self._files for status, _ in file.rows.values())
+
+    @property
+    def machines(self) -> Counter[str]:
+        """Numbers of rows by the name of the machine that measured them."""
+        return Counter(machine for file in self._files for _, machine in file.rows.values() if machine)
 
     def look(self, most: int = ALL_BYTES) -> None:
         """Read what has come since the last look, at most so many bytes of each file."""
@@ -61,7 +67,7 @@ class ArrivingRows:
             with file.path.open("rb") as stream:
                 about = os.fstat(stream.fileno())
                 if about.st_ino != file.inode or about.st_size < file.read:
-                    file.inode, file.read, file.statuses = about.st_ino, 0, {}
+                    file.inode, file.read, file.rows = about.st_ino, 0, {}
                 stream.seek(file.read)
                 content = stream.read(most)
         except OSError:  # it is not there yet
@@ -75,9 +81,10 @@ class ArrivingRows:
         """Note a row; a damaged line is none, of which the page tells."""
         try:
             row = json.loads(line)
-            file.statuses[str(row["id"])] = str(row["status"])
+            machine = row.get("environment", {}).get("host", {}).get("name")
+            file.rows[str(row["id"])] = sys.intern(str(row["status"])), sys.intern(str(machine or ""))
             self.latest = _in_words(row)
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, AttributeError):
             return
 
 

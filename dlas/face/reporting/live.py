@@ -36,6 +36,8 @@ SHARE = 0.1
 """Share of a core that making pages may take in the mean."""
 CREDIT_S = 1.0
 """Seconds that it may have taken beyond that, so that a row after a pause is shown at once."""
+MOST_NAMED = 4
+"""Machines that the line names."""
 LOCAL = "local"
 """The device of this machine's processors."""
 HEADERS = {
@@ -114,15 +116,20 @@ class LivePage:
         """Return the page's number, and how far the study is by now, in a line."""
         running = any(in_use(results_file(folder)) for folder in self.folders)
         with self._looking:
-            self._arriving.look(FEW_BYTES)
-            counts, latest = self._arriving.statuses, self._arriving.latest
+            rows = self._arriving
+            rows.look(FEW_BYTES)
+            counts, latest, machines = rows.statuses, rows.latest, rows.machines
         if self.where or not counts:  # what is filtered, or packed
-            counts, latest = self._counts, ""
+            counts, latest, machines = self._counts, "", Counter()
         new = max(0, counts.total() - self._counts.total())
         told = [f"{counted(counts.total())}"] if counts else []
         told += [f"{counts[name]:,} {name}" for name in STATUSES if name != "ok" and counts[name]]
         told += [f"{self._missing - new:,} to come"] if self._missing > new else []
         told += [f"{new:,} not on this page yet"] if new and self.number else []
+        if len(machines) > MOST_NAMED:
+            told.append(f"on {len(machines):,} machines")
+        elif len(machines) > 1:
+            told.append(", ".join(f"{count:,} on {name}" for name, count in machines.most_common()))
         told += ["a sweep is running" if running else "no sweep is running"]
         return {"number": self.number, "line": "; ".join([*told, *([f"last: {latest}"] if latest else [])])}
 

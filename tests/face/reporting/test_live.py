@@ -69,6 +69,15 @@ def test_a_page_is_made_when_rows_arrive_and_takes_a_tenth_of_a_core(
     assert page.renew() and "4 points" in page.text
 
 
+def test_the_line_tells_machines_where_there_are_several(tmp_path: Path) -> None:
+    here, there = ({"host": {"name": name}} for name in ("here", "there"))
+    folder = write(tmp_path / "rows", [row(environment=here)])
+    page = LivePage([folder], clock=lambda: 0.0)
+    assert " on here" not in told(page)
+    add(folder, row(batch=2, environment=there), row(batch=4, environment=there))
+    assert "; 2 on there, 1 on here; " in told(page)
+
+
 def test_a_folder_without_rows_waits_for_them(tmp_path: Path) -> None:
     folder = tmp_path / "<rows>"
     folder.mkdir()
