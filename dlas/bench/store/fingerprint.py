@@ -16,6 +16,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from importlib import metadata
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -24,6 +25,8 @@ from typing import Any
 from dlas.moved import new_name
 
 PROJECT = __name__.partition(".")[0]
+OTHER_NAMES = {"onnxruntime": ("onnxruntime-gpu",), "xgboost": ("xgboost-cpu",)}
+"""Distributions that hold the same package."""
 _as_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str).encode
 """Made once, because a study has thousands of keys."""
 
@@ -221,10 +224,10 @@ def version(name: str) -> str | None:
     """Return the installed version of a distribution, or Python's; None where it is not installed."""
     if name == "python":
         return f"{sys.version_info.major}.{sys.version_info.minor}"
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
+    for each in (name, *OTHER_NAMES.get(name, ())):
+        with suppress(metadata.PackageNotFoundError):
+            return metadata.version(each)
+    return None
 
 
 def _stamp(path: Path) -> tuple[int, int]:

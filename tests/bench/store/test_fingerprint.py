@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -124,3 +125,18 @@ def test_a_file_counts_by_content(tmp_path: Path) -> None:
     second = fingerprint.file_digests([path])
     assert set(first) == set(second) == {str(path)}
     assert first != second
+
+
+def test_a_package_is_found_under_its_other_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
+    def installed(name: str) -> str:
+        if name != "xgboost-cpu":
+            raise metadata.PackageNotFoundError(name)
+        return "3.2.0"
+
+    fingerprint.version.cache_clear()
+    monkeypatch.setattr(metadata, "version", installed)
+    try:
+        found = fingerprint.versions(["xgboost", "onnxruntime"])
+    finally:
+        fingerprint.version.cache_clear()
+    assert found == {"xgboost": "3.2.0", "onnxruntime": None}
