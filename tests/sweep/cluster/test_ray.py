@@ -15,8 +15,10 @@ import pytest
 from dlas.bench.processes.events import Task
 from dlas.bench.store.cache import Cache
 from dlas.sweep.rows.results import Row, read_rows
+from tests.fixtures.boards import STUDY, board_profile
 from tests.fixtures.engine import HEAD, USUAL, same
 from tests.fixtures.package import ROOT
+from tests.fixtures.remote import served
 
 pytest.importorskip("ray")
 # An environment of its own: this machine alone, no token, and the stubs of these tests.
@@ -234,6 +236,20 @@ def test_what_no_node_offers_is_refused_and_nothing_is_written(cluster: Any, tmp
     said = ended(start(cluster, tmp_path), code=2)
     assert "no machine of the cluster offers 'local_cpu' (offered: local_cuda)" in said
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_a_board_is_a_device_of_the_node_that_reaches_it(cluster: Any, tmp_path: Path) -> None:
+    with served(tmp_path) as server:
+        board = str(board_profile(tmp_path, server))
+        add(cluster, tmp_path / "device", **{f"dlas:{board}": 1})
+        axes = 'algorithm = ["direct", "gemm"]\ncompiler = ["untuned", "hand"]'
+        study = STUDY.format(axes=axes, board=board).replace('"local_cpu", ', "")
+        ended(start(cluster, tmp_path, study))
+        assert server.sessions_begun()
+    found = rows(tmp_path)
+    assert len(found) == 4 and {row.status for row in found} <= TIMED
+    assert {row.device["title"] for row in found} == {"this machine as a board"}
 
 
 @pytest.mark.slow
