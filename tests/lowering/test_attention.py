@@ -14,6 +14,9 @@ from torch.nn import functional as F
 from tvm import relax
 
 from dlas.axes.compilers.hand import Hand
+from dlas.lowering.graph.graph import is_call, is_constant, shape_of
+from dlas.lowering.graph.importing import import_network
+from dlas.lowering.graph.simplify import simplify
 from dlas.lowering.kernels.attention import legalisation, schedule_attention
 from dlas.lowering.lower import lower
 from dlas.lowering.target import tvm_target
@@ -123,6 +126,13 @@ def test_attention_of_torch(masked: bool, tmp_path: Path) -> None:
     shape = (8, 3, 5)
     attention, x = network(Attention(masked), shape), images(2, shape)
     assert error(run(lower(attention, Direct(), 2, HOST), tmp_path, x), attention.reference(x)) < 1e-5
+
+
+def test_weights_are_not_repeated_for_each_token() -> None:
+    graph = simplify(import_network(network(Attention(masked=False), (8, 3, 5)), 2))
+    products = [value for _, value in graph.bindings if is_call(value, "relax.matmul")]
+    weights = [shape_of(product.args[1]) for product in products if is_constant(product.args[1])]
+    assert weights == [(8, 24), (8, 8)]
 
 
 @pytest.mark.slow

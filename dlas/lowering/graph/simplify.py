@@ -18,6 +18,7 @@ from dlas.lowering.graph.graph import (
     is_call,
     is_constant,
     live,
+    readers_of,
     shape_of,
     variables,
 )
@@ -46,20 +47,25 @@ class _Simplifier(Rewriter):
 
     owners: dict[relax.Var, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.bound, self.readers = dict(self.graph.bindings), readers_of(self.graph)
+
     def call(self, variable: relax.Var, call: relax.Call) -> relax.Expr:
         """Return what a call is now, and note the layer that owns it."""
         owner = next((self.owners[v] for v in variables(call) if v in self.owners), None)
-        result = self._simplified(call)
+        result = self._simplified(variable, call)
         if is_constant(result) and owner is not None:
             self.owners[variable] = owner
         elif is_call(call) and call.op.name in WEIGHTED and call.args[1] in self.owners:
             self.owners[result] = self.owners[call.args[1]]
         return result
 
-    def _simplified(self, call: relax.Call) -> relax.Expr:
+    def _simplified(self, variable: relax.Var, call: relax.Call) -> relax.Expr:
         arguments = [self.of(argument) for argument in call.args]
         if is_call(call, "relax.nn.batch_norm") and all(map(is_constant, arguments[1:5])):
             return self._batch_norm(call, arguments)
+        if is_call(call, "relax.broadcast_to") and self._repeats_matrix(variable, call, arguments[0]):
+            return arguments[0]
         constant = folded(call, arguments)
         if constant is not None:
             return constant
@@ -70,6 +76,22 @@ class _Simplifier(Rewriter):
             if written in RESTORED and len(given) == 2:
                 return self.builder.emit(RESTORED[written](*given))
         return self.emit_call(call, arguments)
+
+    def _repeats_matrix(self, variable: relax.Var, call: relax.Call, matrix: relax.Expr) -> bool:
+        """Whether a call repeats a weight [c, k] for products that multiply each of its copies by rows.
+
+        PyTorch exports layers over [tokens, images, c] so: a copy for each token, a gigabyte of them.
+        """
+        if not (is_constant(matrix) and len(shape_of(matrix)) == 2):
+            return False
+        products = [self.bound.get(reader) for reader in self.readers[variable]]
+        return all(
+            product is not None
+            and is_call(product, "relax.matmul")
+            and product.args[1] == variable
+            and shape_of(product.args[0])[:-2] == shape_of(call)[:-2]
+            for product in products
+        )
 
     def _batch_norm(self, call: relax.Call, arguments: list[relax.Expr]) -> relax.Tuple:
         """Return batch norm at inference as a multiplication and an addition."""
