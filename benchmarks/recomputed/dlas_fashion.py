@@ -10,7 +10,12 @@ from benchmarks.recomputed.kept import COMPILERS, one, only, over_dense, points
 from benchmarks.recomputed.markdown import Value
 from dlas.analysis.matching import timed
 
-NETWORKS = {"ResNet-18": "cifar_resnet18", "MobileNetV1": "cifar_mobilenet_v1", "VGG-16": "cifar_vgg16"}
+NETWORKS = {
+    "ResNet-18": "cifar_resnet18",
+    "MobileNetV1": "cifar_mobilenet_v1",
+    "MobileNetV2": "cifar_mobilenet_v2",
+    "VGG-16": "cifar_vgg16",
+}
 """What tables call the networks."""
 PRUNINGS = {"weights": "weight_pruning", "channels": "channel_pruning"}
 RULES = {"by the knee": "knee", "by one point": None}
