@@ -93,7 +93,7 @@ def searched(cells: Mapping[str, str]) -> dict[str, Value]:
     rows = _rows("dense/tuned")
     fixed, found = rows[cells["network"], "none", OURS], rows[cells["network"], "none", TUNED]
     over = ratio(found, fixed)
-    changed = [layer["trial"] > 1 for layer in found.layers if layer.get("trial")]
+    changed = [layer["trial"] > 0 for layer in found.layers if layer.get("trial") is not None]
     return {
         "tuned": [over.median, over.spread],
         "other tiles": float(sum(changed)),
