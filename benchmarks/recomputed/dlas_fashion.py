@@ -51,6 +51,17 @@ def curve(cells: Mapping[str, str]) -> dict[str, Value]:
     return found
 
 
+def importances(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return ResNet-18's accuracy at a level, filters ranked by plain L1, and by L1 normalised by layer."""
+    level = float(cells["pruned to"].rstrip(" %")) / PERCENT
+    kept = points("dlas-fashion/plain")
+    plain = kept[kept["compression.level"].astype(str) == str(level)]
+    return {
+        "plain": PERCENT * one(only(plain, model_name=NETWORKS["ResNet-18"]), "accuracy"),
+        "normalised": accuracy(NETWORKS["ResNet-18"], "channels", level),
+    }
+
+
 def dense(network: str) -> float:
     """Return the accuracy of the dense network, in percent."""
     return PERCENT * one(only(_trained(), model_name=network, compression_name="none"), "accuracy")
