@@ -89,7 +89,7 @@ def types(cells: Mapping[str, str]) -> dict[str, Value]:
 
 
 def searched(cells: Mapping[str, str]) -> dict[str, Value]:
-    """Return the time of fixed tiles over that of searched ones, and how many convolutions have others."""
+    """Return the time of fixed tiles over that of searched ones, and how many layers have others."""
     rows = _rows("dense/tuned")
     fixed, found = rows[cells["network"], "none", OURS], rows[cells["network"], "none", TUNED]
     over = ratio(found, fixed)
@@ -121,4 +121,4 @@ def searched_kinds(cells: Mapping[str, str]) -> dict[str, Value]:
     """Return the share of the time of a kind of layer, and what a search gains there."""
     fixed, tuned = _searched_kinds()[cells["kind"]]
     every = sum(seconds for seconds, _ in _searched_kinds().values())
-    return {"share of the time": 100 * fixed / every, "tuned": fixed / tuned}
+    return {"% of the time": 100 * fixed / every, "tuned": fixed / tuned}
