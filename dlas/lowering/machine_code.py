@@ -40,16 +40,8 @@ def pipeline_of(target: Target) -> str:
 
 @tirx.transform.prim_func_pass(opt_level=0)
 def keep_on_stack(function: tirx.PrimFunc, module: tvm.IRModule, context: PassContext) -> tirx.PrimFunc:
-    """Leave as many buffers as fit into :data:`STACK_BYTES` to LLVM, which puts them on the stack."""
-    buffers: list[tirx.Buffer] = []
-    kept, left = [], STACK_BYTES
-    tvm_ffi.structural_walk(
-        function.body, (tirx.AllocBuffer, lambda allocation: buffers.append(allocation.buffer))
-    )
-    for buffer in sorted(buffers, key=_bytes):
-        left -= _bytes(buffer)
-        if left >= 0:
-            kept.append(buffer)
+    """Leave to LLVM the buffers of :func:`stack_buffers`, which it puts on the stack."""
+    kept = stack_buffers(function.body)
 
     def marked(allocation: tirx.AllocBuffer) -> tirx.AllocBuffer:
         if not any(allocation.buffer.same_as(buffer) for buffer in kept):
@@ -59,6 +51,18 @@ def keep_on_stack(function: tirx.PrimFunc, module: tvm.IRModule, context: PassCo
         )
 
     return function.with_body(tvm_ffi.structural_map(function.body, [(tirx.AllocBuffer, marked)]))
+
+
+def stack_buffers(body: tirx.Stmt) -> list[tirx.Buffer]:
+    """Return the buffers of a kernel that stay on the stack: as many as fit into :data:`STACK_BYTES`."""
+    buffers: list[tirx.Buffer] = []
+    kept, left = [], STACK_BYTES
+    tvm_ffi.structural_walk(body, (tirx.AllocBuffer, lambda allocation: buffers.append(allocation.buffer)))
+    for buffer in sorted(buffers, key=_bytes):
+        left -= _bytes(buffer)
+        if left >= 0:
+            kept.append(buffer)
+    return kept
 
 
 def _bytes(buffer: tirx.Buffer) -> int:
