@@ -14,6 +14,7 @@ import numpy.typing as npt
 from dlas.errors import Unsupported
 from dlas.stack.algorithm import Algorithm
 from dlas.stack.dataset import Images, Labels
+from dlas.stack.engine import Engine
 from dlas.stack.layer import Edge, Layer, Operator
 from dlas.stack.network import Network
 from dlas.stack.part import Part
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from tvm.rpc import RPCSession
 
 THIS_MACHINE_ONLY = "its programs run on this machine only; a board runs what TVM's compilers build"
+
+
+NO_WEBASSEMBLY = "its programs are no WebAssembly; an engine runs what TVM's compilers build"
 
 
 class Program(ABC):
@@ -51,6 +55,10 @@ class Program(ABC):
         seconds; a runtime that tells means alone may return those. A layer of the build has the
         build's name, and what is said here is added to what the build says.
         """
+        return None
+
+    def bytes_used(self) -> int | None:
+        """Return the memory that the program has where it runs; None, the default, if it is this process's."""
         return None
 
     def training(self, images: Images, labels: Labels) -> TrainingStep:
@@ -154,6 +162,17 @@ class Backend(Part, ABC):
             If its programs run in this process only; by default always.
         """
         raise Unsupported(THIS_MACHINE_ONLY)
+
+
+    def load_in_engine(self, folder: Path, engine: Engine) -> Program:
+        """Load what :meth:`build` wrote into ``folder`` for a target of WebAssembly into an engine.
+
+        Raises
+        ------
+        Unsupported
+            If its programs are no WebAssembly; by default always.
+        """
+        raise Unsupported(NO_WEBASSEMBLY)
 
 
 class Compiler(Backend):

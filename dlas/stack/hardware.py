@@ -13,6 +13,7 @@ from pydantic import Field
 from dlas.errors import Unsupported
 from dlas.stack.compiler import Backend, Program
 from dlas.stack.dataset import Images
+from dlas.stack.engine import Engine
 from dlas.stack.network import Network
 from dlas.stack.part import Part
 from dlas.stack.target import Target
@@ -57,6 +58,11 @@ class Hardware(Part, ABC):
     def local(self) -> bool:
         """Whether measuring needs this machine's processors to be otherwise idle."""
         return True
+
+    @property
+    def in_process(self) -> bool:
+        """Whether programs run in the process that measures, whose memory is theirs."""
+        return self.local
 
     @property
     def most_programs(self) -> int | None:
@@ -144,6 +150,22 @@ class Hardware(Part, ABC):
             If the device does not train; by default always.
         """
         raise Unsupported("this device runs inference only")
+
+
+class EngineHardware(Hardware):
+    """An engine of WebAssembly."""
+
+    @abstractmethod
+    def started(self) -> Engine:
+        """Return an engine of its own, with nothing loaded.
+
+        Raises
+        ------
+        Unsupported
+            If there is none here.
+        PointError
+            If it does not start.
+        """
 
 
 def machine_name(device: Mapping[str, Any]) -> str | None:

@@ -29,6 +29,11 @@ class Target:
         return self.kind == "llvm"
 
     @property
+    def on_webassembly(self) -> bool:
+        """Whether code is a WebAssembly module, which an engine runs."""
+        return str(self.description.get("mtriple", "")).startswith("wasm32")
+
+    @property
     def on_gpu(self) -> bool:
         """Whether loops are bound to a GPU's threads."""
         return not self.on_processors

@@ -76,7 +76,7 @@ class Chromium(JavaScriptEngine):
 
     def describe(self) -> dict[str, Any]:
         """Return the browser's version, as its executable tells it."""
-        return {"engine": version()}
+        return told()
 
     def ask(self, name: str, **given: Any) -> Any:
         """Return the answer to one of the messages of ``host.js``."""
@@ -171,7 +171,7 @@ def browser() -> str | None:
 
 
 @functools.cache
-def version() -> str:
+def told() -> dict[str, Any]:
     """Return the browser's name and version.
 
     Raises
@@ -181,8 +181,8 @@ def version() -> str:
     """
     command = [str(browser()), "--version"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=STARTS_S, check=True)
-    told = re.search(r"(Chromium|Google Chrome) [\d.]+", ran.stdout)
-    return told[0].lower() if told else ran.stdout.strip().lower()
+    version = re.search(r"(Chromium|Google Chrome) [\d.]+", ran.stdout)
+    return {"engine": (version[0] if version else ran.stdout.strip()).lower()}
 
 
 def missing() -> str | None:

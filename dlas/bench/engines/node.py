@@ -38,8 +38,7 @@ class Node(JavaScriptEngine):
 
     def describe(self) -> dict[str, Any]:
         """Return the versions of Node and of V8."""
-        told = versions()
-        return {"engine": f"node {told['node']}", "v8": told["v8"]}
+        return told()
 
     def ask(self, name: str, **given: Any) -> Any:
         """Return the answer to one of the messages of ``host.js``."""
@@ -71,3 +70,9 @@ def missing() -> str | None:
     if shutil.which(NODE) is None:
         return "node is not on the PATH; install Node.js 18 or newer"
     return None
+
+
+def told() -> dict[str, Any]:
+    """Return the versions of Node and of V8, see :func:`versions`."""
+    all_versions = versions()
+    return {"engine": f"node {all_versions['node']}", "v8": all_versions["v8"]}

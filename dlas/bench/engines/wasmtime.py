@@ -31,7 +31,7 @@ class Wasmtime(Engine):
 
     def describe(self) -> dict[str, Any]:
         """Return wasmtime's version."""
-        return {"engine": f"wasmtime {importlib.metadata.version('wasmtime')}"}
+        return told()
 
     def load(self, module: WasmModule, code: Path, parameters: Path) -> None:
         """Compile the module, and copy its parameters into its memory.
@@ -108,3 +108,8 @@ def missing() -> str | None:
     if importlib.util.find_spec("wasmtime") is None:
         return "wasmtime is not installed: pip install 'dlas[web]'"
     return None
+
+
+def told() -> dict[str, Any]:
+    """Return wasmtime's version."""
+    return {"engine": f"wasmtime {importlib.metadata.version('wasmtime')}"}

@@ -53,15 +53,21 @@ class Reading:
     """By thread of this process, the time that it was ready to run without a processor."""
 
 
-def read(machine: Machine | None = None) -> Reading:
-    """Return the current counters."""
+def read(machine: Machine | None = None, in_children: bool = False) -> Reading:
+    """Return the current counters.
+
+    Parameters
+    ----------
+    in_children : bool, optional
+        Whether the time of processes that this one has started is its own.
+    """
     machine = machine or Machine()
     allowed = machine.allowed()
     usage = machine.usage(allowed)
     return Reading(
         clock_s=time.perf_counter(),
         processors=len(allowed),
-        own_s=time.process_time(),
+        own_s=time.process_time() + (machine.children_s() if in_children else 0.0),
         busy_s=usage.busy_s if usage else None,
         steal_s=usage.steal_s if usage else None,
         waited=machine.waited(),

@@ -120,6 +120,26 @@ class Machine:
                 waits[folder.name] = int(fields[1]) / 1e9
         return waits
 
+    def children_s(self) -> float:
+        """Return the processor time of the processes that this one has started, and that those have.
+
+        Of those that have ended, the time counts that their parent has asked for.
+        """
+        tick, own = os.sysconf("SC_CLK_TCK"), str(os.getpid())
+        parents, spent = {}, {}
+        for folder in self._folders("proc"):
+            if folder.name.isdecimal() and (stat := read_text(folder / "stat")):
+                fields = stat.rpartition(")")[2].split()
+                parents[folder.name] = fields[1]
+                # utime and stime of the process, and those of its own children that have ended.
+                spent[folder.name] = sum(map(int, fields[11:15])) / tick
+        found, total = {own}, 0.0
+        for process in sorted(parents, key=int):
+            if parents[process] in found:
+                found.add(process)
+                total += spent[process]
+        return total
+
     def load_average(self) -> float | None:
         """Return the mean number of tasks running or waiting over the last minute."""
         text = self._text("proc/loadavg")

@@ -114,7 +114,7 @@ class CandidateRunner(ABC):
         if run_s[0] < SAMPLE_S:
             run_s = [self.time_call(module) for _ in range(REPEATS)]
         with replacing(self.reference_file(workload)) as partial, partial.open("wb") as out:
-            np.save(out, self.arguments[-1].numpy(), allow_pickle=False)
+            np.save(out, self.output(), allow_pickle=False)
         self.expected = None  # of an earlier search that was killed
         return {"run_s": run_s}
 
@@ -123,8 +123,7 @@ class CandidateRunner(ABC):
         module = self.module(number)
         self.load(workload)
         # A candidate that writes nothing must not pass with an earlier one's output.
-        assert self.blank is not None
-        self.blank.copyto(self.arguments[-1])
+        self.clear()
         self.warm_up(module)
         if wrong := self.wrong(workload):
             raise RequestFailed("wrong", wrong)
@@ -147,6 +146,16 @@ class CandidateRunner(ABC):
         )
         return [float(seconds) for seconds in evaluate(*self.arguments).results]
 
+    def output(self) -> Array:
+        """Return a copy of the output."""
+        array: Array = self.arguments[-1].numpy()
+        return array
+
+    def clear(self) -> None:
+        """Overwrite the output with what no kernel computes."""
+        assert self.blank is not None
+        self.blank.copyto(self.arguments[-1])
+
     def load(self, workload: int) -> None:
         """Copy a workload's arguments to the device; the last workload's stay there."""
         if self.loaded == workload:
@@ -154,7 +163,7 @@ class CandidateRunner(ABC):
         self.forget()
         arrays = self.workloads[workload].arguments()
         self.arguments = [tvm.runtime.tensor(array, self.device) for array in arrays]
-        self.blank = tvm.runtime.tensor(_blank(arrays[-1]), self.device)
+        self.blank = tvm.runtime.tensor(blank(arrays[-1]), self.device)
         # Either of two correct outputs may deviate.
         self.tolerance = 2 * self.workloads[workload].kernel.tolerance
         self.loaded = workload
@@ -173,7 +182,7 @@ class CandidateRunner(ABC):
         return array
 
 
-def _blank(output: Array) -> Array:
+def blank(output: Array) -> Array:
     """Return an output that no kernel computes."""
     array = np.empty_like(output)
     array.fill(np.nan if np.issubdtype(array.dtype, np.floating) else np.iinfo(array.dtype).max)

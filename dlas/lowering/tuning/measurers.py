@@ -13,6 +13,7 @@ from dlas.bench.processes.workers import CANDIDATE_BYTES, Reply, WorkerPool
 from dlas.bench.remote.board import Remote
 from dlas.errors import Unreachable, Unsupported
 from dlas.lowering.tuning.board_runner import LOST, MINIMAL, REFUSED, BoardRunner, LibraryBuilder, library
+from dlas.lowering.tuning.engine_runner import EngineRunner
 from dlas.lowering.tuning.local_runner import LocalRunner
 from dlas.lowering.tuning.workload import Workload
 from dlas.stack import Hardware
@@ -106,9 +107,12 @@ class LocalMeasurer(Measurer):
     def workers(self) -> WorkerPool:
         """The workers."""
         workloads, hardware, folder = self.workloads, self.hardware, self.folder
-        # A GPU's driver reserves more address space than any limit would allow.
-        memory = CANDIDATE_BYTES if hardware.target().on_processors else None
-        return self._pool(self.builders, lambda: LocalRunner(workloads, hardware, folder).handlers(), memory)
+        target = hardware.target()
+        runner: type[LocalRunner | EngineRunner] = EngineRunner if target.on_webassembly else LocalRunner
+        # A GPU's driver, and an engine of WebAssembly, reserve more address space than any limit would allow.
+        limited = target.on_processors and not target.on_webassembly
+        memory = CANDIDATE_BYTES if limited else None
+        return self._pool(self.builders, lambda: runner(workloads, hardware, folder).handlers(), memory)
 
     @property
     def built(self) -> Sequence[int]:

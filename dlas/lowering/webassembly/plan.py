@@ -92,7 +92,7 @@ def plan_network(module: tvm.IRModule, parameters: Sequence[Array]) -> Plan:
         if isinstance(argument, relax.Tuple):
             return [place_of(each) for each in argument.fields]
         if isinstance(argument, tvm.ir.GenericConst):
-            return plan.parameter(argument.data.numpy())
+            return plan.parameter(argument.value.numpy())
         return places[argument]
 
     for binding in (binding for block in main.body.blocks for binding in block.bindings):

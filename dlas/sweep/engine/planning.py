@@ -276,7 +276,8 @@ class Planner:
     def _counts(self, point: Point) -> bool:
         """Return whether callgrind counts a point's instructions: it can those of our programs, here."""
         own = point.compiler_class.lowers and point.task != TRAINING
-        return self.settings.callgrind and own and point.device.local and point.device.target().on_processors
+        target, here = point.device.target(), point.device.in_process
+        return self.settings.callgrind and own and here and target.on_processors and not target.on_webassembly
 
     def _row_key(self, point: Point, build_key: str) -> str:
         steps = (*ROW_STEPS, "count") if self._counts(point) else ROW_STEPS

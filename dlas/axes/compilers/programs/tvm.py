@@ -25,7 +25,8 @@ from dlas.lowering.kernels.kernel import Kernel
 from dlas.lowering.lower import LoweredNetwork, lower, schedule
 from dlas.lowering.machine_code import build_functions, pipeline_of
 from dlas.lowering.target import tvm_target, write_library
-from dlas.networks.layer_names import CallNames
+from dlas.axes.compilers.programs.webassembly import CONTENTS, WebAssemblyProgram, layers_of
+from dlas.lowering.webassembly import writing
 from dlas.stack import (
     Algorithm,
     Build,
@@ -38,10 +39,10 @@ from dlas.stack import (
     ScheduleChoice,
     Target,
 )
+from dlas.stack.engine import Engine
 
 LIBRARY = "library.so"
 PARAMETERS = "parameters.safetensors"
-CONTENTS = "program.json"
 
 KernelScheduler = Callable[[Kernel, Target], tuple[tirx.PrimFunc, ScheduleChoice]]
 """Returns the scheduled PrimFunc of a kernel, and entries of the row's layer about the schedule."""
@@ -115,6 +116,10 @@ class TvmCompiler(Compiler):
         """Return the program in ``folder``."""
         return TvmProgram(folder, target)
 
+    def load_in_engine(self, folder: Path, engine: Engine) -> Program:
+        """Load the module in ``folder`` into an engine of WebAssembly."""
+        return WebAssemblyProgram(folder, engine)
+
     def load_on_board(self, folder: Path, target: Target, session: RPCSession) -> Program:
         """Send the program in ``folder`` to a board; return it there."""
         return TvmProgram(folder, target, session)
@@ -129,9 +134,13 @@ def write_program(lowered: LoweredNetwork, module: tvm.IRModule, target: Target,
         ``lowered.module`` with its loops scheduled.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    library = folder / LIBRARY
-    write_library(build_module(module, target, lowered.module), library, target)
-    save_file(lowered.parameters, folder / PARAMETERS)
+    if target.on_webassembly:
+        library = folder / writing.CODE
+        writing.write_network(module, list(lowered.parameters.values()), target, folder)
+    else:
+        library = folder / LIBRARY
+        write_library(build_module(module, target, lowered.module), library, target)
+        save_file(lowered.parameters, folder / PARAMETERS)
     layers: dict[str, list[str]] = defaultdict(list)
     for layer in lowered.operators:
         layers[layer["kernel"]].append(layer["name"])
@@ -259,7 +268,7 @@ class TvmProgram(Program):
         session = self._session
         timing = time_kernels if session is None else session.get_function(TIME_KERNELS)
         kernels = json.loads(timing(machine.module, "timed", self._kind, repeats))
-        names = self._layers_of([kernel for kernel, _ in kernels])
+        names = layers_of([kernel for kernel, _ in kernels], self._layers)
         return [
             {"name": name, "latency_s": statistics.median(seconds)}
             for name, (_, seconds) in zip(names, kernels, strict=True)
@@ -275,12 +284,6 @@ class TvmProgram(Program):
         self._machine.save_function("main", name, given, *self._parameters, include_return=here)
         self._bound.append((images, name, given))
         return name
-
-    def _layers_of(self, kernels: Sequence[str]) -> list[str]:
-        """Return the layer of each call of a kernel, in order; the kernel's name where it has none."""
-        layers = {kernel: iter(self._layers.get(kernel, ())) for kernel in kernels}
-        unnamed = CallNames()
-        return [next(layers[kernel], None) or unnamed.next(kernel) for kernel in kernels]
 
     def _on_device(self, array: npt.NDArray[Any]) -> tvm.runtime.Tensor:
         return tvm.runtime.tensor(np.ascontiguousarray(array), self._device)

@@ -33,6 +33,11 @@ class Processors(Observer):
         """Return an observer; what the kernel does not count is None."""
         return cls(partial(disturbance.read, machine))
 
+    @classmethod
+    def of_children(cls, machine: Machine) -> Self:
+        """Return an observer of a program in processes that this one has started."""
+        return cls(partial(disturbance.read, machine, in_children=True))
+
     def before(self) -> None:
         """Read the counters."""
         self._begun = self._read()

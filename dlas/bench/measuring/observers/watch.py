@@ -56,15 +56,21 @@ class Watch:
         self._ended = threading.Event()
 
     @classmethod
-    def here(cls, on_gpu: bool = False, machine: Machine | None = None) -> Self:
+    def here(cls, on_gpu: bool = False, machine: Machine | None = None, in_children: bool = False) -> Self:
         """Return the observers that have something to watch on this machine.
 
         Parameters
         ----------
         on_gpu : bool, optional
             Whether the program runs on the machine's GPU.
+        in_children : bool, optional
+            Whether it runs in processes that this one has started, whose time is then its own, and whose
+            instructions nobody counts.
         """
-        found = {name: kind.here(machine or Machine(), on_gpu) for name, kind in OBSERVERS.items()}
+        machine = machine or Machine()
+        found = {name: kind.here(machine, on_gpu) for name, kind in OBSERVERS.items()}
+        if in_children:
+            found |= {"processors": Processors.of_children(machine), "counters": None}
         return cls({name: observer for name, observer in found.items() if observer is not None})
 
     def before(self) -> None:

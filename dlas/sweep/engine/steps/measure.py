@@ -52,14 +52,14 @@ def run(
     else:
         measured = device.measure(program, images, wanted, turn)
         time_layers = functools.partial(program.layers, images)
-    resident = memory.bytes_above() if device.local else None
+    resident = memory.bytes_above() if device.in_process else program.bytes_used()
     layers = None
     if wanted.layer_repeats:
         turn()
         layers = time_layers(wanted.layer_repeats)
     return {
         **measured,
-        "addresses": addresses() if device.local else None,
+        "addresses": addresses() if device.in_process else None,
         "resident_bytes": resident,
         "timed_layers": layers,
         "device": device.describe(),

@@ -21,6 +21,7 @@ TRAINING_STEPS = 2
 """The peak is in the backward pass, and the optimiser keeps momentum from the second step on."""
 SHARED_PROCESS = "not measured: steps run in the sweep's own process, whose earlier work would count"
 ELSEWHERE = "not measured: the device is not this machine"
+APART = "not measured: the program runs in another process than the one that measures"
 ON_GPU = "not measured: the program's memory is the GPU's"
 NOT_TOLD = "not measured: this system does not tell a process's peak memory"
 
@@ -44,8 +45,10 @@ def run(
     """
     cache, point = Cache(Path(root)), Point.of(content)
     device: Hardware = point.hardware.make("hardware")
-    if not channel.own_process or not device.local:
-        return _unknown(ELSEWHERE if channel.own_process else SHARED_PROCESS)
+    if not channel.own_process:
+        return _unknown(SHARED_PROCESS)
+    if not device.in_process:
+        return _unknown(APART if device.local else ELSEWHERE)
     if device.target().kind == "cuda":
         return _unknown(ON_GPU)
     training = point.task == TRAINING

@@ -1,0 +1,30 @@
+"""WebAssembly in Node, whose engine V8 compiles a function twice: quickly at first, and well while it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dlas.axes.hardware.engines import WebAssemblyEngine
+from dlas.bench.engines import node
+from dlas.bench.engines.node import Node
+from dlas.stack.engine import Engine
+
+
+@dataclass(frozen=True)
+class NodeEngine(WebAssemblyEngine):
+    """WebAssembly in Node, a process that ends with the one that measures."""
+
+    @classmethod
+    def missing(cls) -> str | None:
+        """Return that it is not installed, or None."""
+        return node.missing()
+
+    @classmethod
+    def told(cls) -> dict[str, Any]:
+        """Return the versions of Node and of V8."""
+        return node.told()
+
+    def start(self) -> Engine:
+        """Start Node."""
+        return Node(self.relaxed_simd)
