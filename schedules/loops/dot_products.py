@@ -116,6 +116,8 @@ PAIRS = DotProducts(
 
 Their instruction for bytes adds two products in 16 bits, which saturate.
 """
+IN_WEBASSEMBLY = replace(PAIRS, name="dot_pairs_webassembly", instructions={4: "llvm.wasm.dot"})
+"""WebAssembly: as AVX2's, in vectors of 128 bits."""
 MIXED = DotProducts(
     "dot_mixed",
     terms=4,
@@ -145,7 +147,7 @@ BY_ARM = replace(
     IN_BFLOAT16, name="dot_bfloat16_arm", instructions={4: "llvm.aarch64.neon.bfdot.v4f32.v8bf16"}
 )
 """Arm's dot product of bfloat16."""
-FAMILIES = (FOURS, PAIRS, MIXED, SIGNED, IN_BFLOAT16, BY_ARM)
+FAMILIES = (FOURS, PAIRS, IN_WEBASSEMBLY, MIXED, SIGNED, IN_BFLOAT16, BY_ARM)
 """Those for sums over channels."""
 
 
@@ -159,7 +161,10 @@ def dot_products(conv: Conv, target: Target) -> DotProducts | None:
         return None
     x86 = "avx512bw" if codegen.target_has_features("avx512f", on) else "avx2"
     families = {
-        BYTE_TYPES: {"avx512vnni": FOURS, "avxvnni": FOURS, x86: PAIRS, "i8mm": MIXED, "dotprod": SIGNED},
+        BYTE_TYPES: {
+            **{"avx512vnni": FOURS, "avxvnni": FOURS, x86: PAIRS},
+            **{"i8mm": MIXED, "dotprod": SIGNED, "simd128": IN_WEBASSEMBLY},
+        },
         BFLOAT16_TYPES: {"avx512bf16": IN_BFLOAT16, "bf16": BY_ARM},
     }
     known = families[types].items()

@@ -15,6 +15,7 @@ from tvm import s_tir, tirx
 from tvm.ir import PointerType, PrimType
 
 from dlas.lowering.machine_code import stack_buffers
+from dlas.lowering.webassembly.halves import convert_by_integers
 from dlas.lowering.webassembly.plan import Place, Plan, aligned, size_of
 
 RUN, CALL = "run", "call"
@@ -68,7 +69,8 @@ def finish(functions: Mapping[str, tirx.PrimFunc], target: tvm.target.Target) ->
         tirx.transform.LowerIntrin(),
     ]
     with target:
-        return tvm.transform.Sequential(passes)(tvm.IRModule(dict(functions)))
+        converted = {name: convert_by_integers(function) for name, function in functions.items()}
+        return tvm.transform.Sequential(passes)(tvm.IRModule(converted))
 
 
 def with_pointers(
