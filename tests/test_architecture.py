@@ -31,9 +31,9 @@ STOREYS = """
 """
 """The rooms of the package: imports point from a higher storey to a lower one, or stay in their room."""
 FLOORS = {
-    "bench": "remote / processes / measuring / store",
+    "bench": "remote / processes / measuring / engines store",
     "face": "cli / api / console reporting / tables",
-    "lowering": "lower tuning / kernels / operators / graph / machine_code / target",
+    "lowering": "lower tuning / webassembly / kernels / operators / graph / machine_code / target",
     "prediction": "adaptive / learning / predictors",
     "sweep": "cluster / engine / study / rows",
 }

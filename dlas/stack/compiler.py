@@ -58,7 +58,7 @@ class Program(ABC):
         return None
 
     def bytes_used(self) -> int | None:
-        """Return the memory that the program has where it runs; None, the default, if it is this process's."""
+        """Return the memory that it has where it runs; None, the default, if that is this process's."""
         return None
 
     def training(self, images: Images, labels: Labels) -> TrainingStep:
@@ -162,7 +162,6 @@ class Backend(Part, ABC):
             If its programs run in this process only; by default always.
         """
         raise Unsupported(THIS_MACHINE_ONLY)
-
 
     def load_in_engine(self, folder: Path, engine: Engine) -> Program:
         """Load what :meth:`build` wrote into ``folder`` for a target of WebAssembly into an engine.

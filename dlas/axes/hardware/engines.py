@@ -31,7 +31,7 @@ TARGET = {
     "mtriple": "wasm32-unknown-unknown",
     "mcpu": "generic",
     "vector-width": 128,
-    # Without it, LLVM makes multiply-adds of vectors of 128 bits alone, and not of longer ones that it divides.
+    # Else LLVM makes multiply-adds of vectors of 128 bits alone, and not of longer ones that it divides.
     "fast-math-contract": True,
     "num-cores": 1,
 }
@@ -148,4 +148,3 @@ class WebAssemblyEngine(EngineHardware):
         watch = Watch.here(machine=self.machine, in_children=self.apart)
         run, timer = program.bind(images), program.timer(images)
         return sampling.sample(run, settings, turn, Instruments(watch=watch), timer)
-

@@ -118,9 +118,7 @@ class Chromium(JavaScriptEngine):
         EngineFailed
             If it raises an error, or the page crashes.
         """
-        told = self._call(
-            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
-        )
+        told = self._call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in told:
             raise EngineFailed(str(told["exceptionDetails"].get("exception", {}).get("description")))
         return told["result"].get("value")

@@ -48,7 +48,11 @@ class JavaScriptEngine(Engine):
         except EngineFailed as error:
             if "CompileError" not in str(error):
                 raise
-            hint = "" if features["relaxed_simd"] else "; it has no relaxed SIMD, which relaxed = false avoids"
+            hint = (
+                ""
+                if features["relaxed_simd"]
+                else "; it has no relaxed SIMD, which relaxed_simd = false avoids"
+            )
             raise Unsupported(f"{self.describe()['engine']} refuses the module: {error}{hint}") from None
         with parameters.open("rb") as weights:
             offset = 0

@@ -41,7 +41,7 @@ class PipedProgram:
         self._in, theirs_out = os.pipe()
         life, self._life = os.pipe()
         passed = (life, theirs_in, theirs_out)
-        self._said = tempfile.TemporaryFile()
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115, it is closed with the program
         guard = [sys.executable, "-I", "-S", str(GUARD), str(folder), *map(str, passed)]
         self._guard = subprocess.Popen(
             [*guard, *program],

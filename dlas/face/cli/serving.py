@@ -51,7 +51,8 @@ def serve(
 
 def doctor(
     device: Annotated[
-        str | None, typer.Option(help="A board's profile: check what reaching it takes, from here.")
+        str | None,
+        typer.Option(help="The profile of a board or an engine: check what reaching it takes, from here."),
     ] = None,
     ray: Annotated[
         str | None, typer.Option(help="The address of a Ray cluster, or auto: check its machines.")

@@ -1,4 +1,4 @@
-"""Candidates as modules of one kernel in an engine of WebAssembly: the worker that builds one also runs it."""
+"""Candidates as modules of one kernel in an engine of WebAssembly: who builds one also runs it."""
 
 from __future__ import annotations
 

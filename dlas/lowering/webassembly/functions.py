@@ -73,9 +73,7 @@ def finish(functions: Mapping[str, tirx.PrimFunc], target: tvm.target.Target) ->
         return tvm.transform.Sequential(passes)(tvm.IRModule(converted))
 
 
-def with_pointers(
-    kernel: tirx.PrimFunc, name: str, target: tvm.target.Target
-) -> tuple[tirx.PrimFunc, int]:
+def with_pointers(kernel: tirx.PrimFunc, name: str, target: tvm.target.Target) -> tuple[tirx.PrimFunc, int]:
     """Return a lowered kernel as a function of pointers, and the bytes of workspace that it needs."""
     kept = stack_buffers(kernel.body)
     workspace = tirx.Var("workspace", PointerType(PrimType("uint8"), "global"))
@@ -96,8 +94,7 @@ def with_pointers(
         for buffer in kernel.params
     ]
     declared = [
-        tirx.DeclBuffer(buffer, data=pointer)
-        for buffer, pointer in zip(kernel.params, pointers, strict=True)
+        tirx.DeclBuffer(buffer, data=pointer) for buffer, pointer in zip(kernel.params, pointers, strict=True)
     ]
     # TVM's code generation ends every function by returning the integer 0.
     function = tirx.PrimFunc([*pointers, workspace], tirx.SeqStmt([*declared, body]), PrimType("int32"))

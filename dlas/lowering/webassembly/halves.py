@@ -19,7 +19,7 @@ TOO_LARGE = 0x47800000
 SMALLEST_NORMAL = 0x38800000
 """As a float32, 2**-14: the fraction of a smaller half begins with zeros."""
 ALIGNS = (127 - 15 + FRACTION + 1) << 23
-"""As a float32, what a number is added to for the fraction of a small half: the sum's last bit counts 2**-24."""
+"""As a float32, what gives a small half's fraction when it is added: the sum's last bit counts 2**-24."""
 
 
 def convert_by_integers(function: tirx.PrimFunc) -> tirx.PrimFunc:

@@ -21,7 +21,9 @@ from dlas.stack.engine import WasmModule
 CODE, PARAMETERS, CONTENTS = "network.wasm", "parameters.bin", "network.json"
 
 
-def write_network(module: tvm.IRModule, parameters: Sequence[Array], target: Target, folder: Path) -> WasmModule:
+def write_network(
+    module: tvm.IRModule, parameters: Sequence[Array], target: Target, folder: Path
+) -> WasmModule:
     """Write a scheduled network.
 
     Parameters
@@ -45,7 +47,9 @@ def write_network(module: tvm.IRModule, parameters: Sequence[Array], target: Tar
     return _write(plan, kernels, on, folder)
 
 
-def write_kernel(function: tirx.PrimFunc, arguments: Sequence[Array], target: Target, folder: Path) -> WasmModule:
+def write_kernel(
+    function: tirx.PrimFunc, arguments: Sequence[Array], target: Target, folder: Path
+) -> WasmModule:
     """Write a scheduled kernel; its last argument is its output."""
     plan = plan_kernel("kernel", arguments)
     return _write(plan, {"kernel": function}, tvm_target(target), folder)

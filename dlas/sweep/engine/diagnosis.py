@@ -11,28 +11,32 @@ if TYPE_CHECKING:
 
 
 def examine(device: str | None = None) -> list[SystemCheck]:
-    """Return the checks of this machine, or of a board.
+    """Return the checks of this machine, of a board, or of an engine of WebAssembly.
 
     Parameters
     ----------
     device : str, optional
-        A board's profile.
+        The profile of a board or of an engine.
 
     Raises
     ------
     InputError
-        If there is no such profile, or it is no board's.
+        If there is no such profile, or it is of neither.
     """
     if device is None:
         from dlas.bench.measuring import doctor
 
         return doctor.checks()
-    from dlas.axes.hardware import diagnosis
+    from dlas.axes.hardware import diagnosis, engine_diagnosis
+    from dlas.axes.hardware.engines import WebAssemblyEngine
     from dlas.sweep.study import parts
 
+    made = parts.make("hardware", device, {})
+    if isinstance(made, WebAssemblyEngine):
+        return list(engine_diagnosis.checks(made))
     profile = parts.find("hardware", device).fixed.get("profile")
     if profile is None:
-        raise InputError(f"{device!r} has no profile, and only boards with one can be checked")
+        raise InputError(f"{device!r} has no profile, and only devices with one can be checked")
     return list(diagnosis.checks(profile))
 
 

@@ -19,8 +19,9 @@ from typer.testing import CliRunner
 
 from benchmarks.paths import main as benchmark
 from dlas.axes.compilers.hand import Hand
+from dlas.axes.compilers.programs.contents import CONTENTS
 from dlas.axes.compilers.programs.paths import join, write_joined
-from dlas.axes.compilers.programs.tvm import CONTENTS, LIBRARY, PARAMETERS
+from dlas.axes.compilers.programs.tvm import LIBRARY, PARAMETERS
 from dlas.axes.compilers.untuned import MinimalSchedules
 from dlas.bench.processes.memory import quick_bytes
 from dlas.deployment.runtimes.tvm import TvmDeployment

@@ -15,7 +15,8 @@ from safetensors.numpy import save_file
 from tvm import relax, tirx
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
-from dlas.axes.compilers.programs.tvm import CONTENTS, LIBRARY, PARAMETERS, ScheduledNetwork, build_module
+from dlas.axes.compilers.programs.contents import CONTENTS
+from dlas.axes.compilers.programs.tvm import LIBRARY, PARAMETERS, ScheduledNetwork, build_module
 from dlas.lowering.target import write_library
 from dlas.stack import Array, Target
 

@@ -19,13 +19,14 @@ from tvm import relax, tirx
 from tvm.relax.backend.cpu_generic import pipeline
 from tvm.rpc import RPCSession
 
+from dlas.axes.compilers.programs.contents import CONTENTS, layers_of
+from dlas.axes.compilers.programs.webassembly import WebAssemblyProgram
 from dlas.bench.measuring.on_board import TIME_KERNELS, time_kernels
 from dlas.lowering.graph.graph import OPAQUE
 from dlas.lowering.kernels.kernel import Kernel
 from dlas.lowering.lower import LoweredNetwork, lower, schedule
 from dlas.lowering.machine_code import build_functions, pipeline_of
 from dlas.lowering.target import tvm_target, write_library
-from dlas.axes.compilers.programs.webassembly import CONTENTS, WebAssemblyProgram, layers_of
 from dlas.lowering.webassembly import writing
 from dlas.stack import (
     Algorithm,

@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dlas.axes.compilers.programs.contents import CONTENTS, layers_of
 from dlas.errors import Unsupported, WrongOutput
 from dlas.lowering.webassembly.writing import CODE, PARAMETERS, read_module
-from dlas.networks.layer_names import CallNames
 from dlas.stack import Images, Layer, Program
 from dlas.stack.engine import Engine
 
-CONTENTS = "program.json"
-"""What TVM's programs are written with: the layers of each kernel."""
 STEPS = 100
 """Shortest sample, in steps of the engine's clock."""
 COARSE_S = 0.01
@@ -86,7 +84,9 @@ class WebAssemblyProgram(Program):
         apart = self._engine.read(self._module.output)
         if output.tobytes() != apart.tobytes():
             most = float(np.abs(output - apart).max())
-            raise WrongOutput(f"kernels called one by one compute another output, which differs by {most:.3g}")
+            raise WrongOutput(
+                f"kernels called one by one compute another output, which differs by {most:.3g}"
+            )
         return np.asarray(output, np.float32)
 
     def timer(self, images: Images) -> Callable[[int], float]:
@@ -111,7 +111,8 @@ class WebAssemblyProgram(Program):
         Where the engine's clock is coarse, a call runs several times in a row, with its inputs in the cache.
         """
         self._give(images)
-        step, found = self._engine.clock_step_s(), []
+        step = self._engine.clock_step_s()
+        found: list[Layer] = []
         names = layers_of(self._module.calls, self._layers)
         for which, name in enumerate(names):
             runs = 1
@@ -160,12 +161,7 @@ def least_runs(step_s: float, seconds: float) -> int:
         If the clock is so coarse that samples would take a second.
     """
     if step_s > COARSE_S:
-        raise Unsupported(f"the engine's clock has steps of {step_s * 1e3:.0f} ms, too coarse to time inferences")
+        raise Unsupported(
+            f"the engine's clock has steps of {step_s * 1e3:.0f} ms, too coarse to time inferences"
+        )
     return max(1, math.ceil(STEPS * step_s / seconds))
-
-
-def layers_of(kernels: Sequence[str], layers: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the layer of each call of a kernel, in order; the kernel's name where it has none."""
-    left = {kernel: iter(layers.get(kernel, ())) for kernel in kernels}
-    unnamed = CallNames()
-    return [next(left[kernel], None) or unnamed.next(kernel) for kernel in kernels]

@@ -1,4 +1,4 @@
-"""WebAssembly in Node, whose engine V8 compiles a function twice: quickly at first, and well while it runs."""
+"""WebAssembly in Node, whose engine V8 compiles a function quickly at first, and well while it runs."""
 
 from __future__ import annotations
 
