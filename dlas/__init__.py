@@ -17,6 +17,7 @@ either stands a network: a torch module, the path of an ONNX file, or ``{"name":
 ``dlas.deploy(folder, row, to=...)`` writes the program of a row with all that it needs to run elsewhere, and
 ``dlas.load(folder)(images)`` runs it.  ``dlas.deploy_paths(folder, to=...)`` writes all paths of a flexible
 network as one program, which ``dlas.load(folder).run(images, policy="load", ...)`` chooses among.
+``dlas.deploy_page(folder, row, to="page.html")`` writes a network as a page that runs it in any browser.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from dlas.deployment.deploying import deploy as deploy
     from dlas.deployment.flexible import deploy_paths as deploy_paths
     from dlas.deployment.loading import load as load
+    from dlas.deployment.page.writing import deploy_page as deploy_page
     from dlas.face.api.predictors import evaluate as evaluate
     from dlas.face.api.predictors import fit as fit
     from dlas.face.api.predictors import predict as predict

@@ -5,9 +5,15 @@ from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
+from dlas.axes.datasets import cifar10, fashion_mnist, imagenet
+from dlas.axes.datasets.cifar10 import Cifar10
+from dlas.axes.datasets.digits import Digits
 from dlas.axes.datasets.fashion_mnist import INSTALLED, FashionMnist
+from dlas.axes.datasets.imagenet import Imagenet
+from dlas.axes.datasets.random import Random
 from dlas.errors import MissingData
 from dlas.stack import Dataset
 
@@ -24,6 +30,8 @@ FASHION = (
     "bag",
     "ankle boot",
 )
+DIGITS_MEAN, DIGITS_DEVIATION = 0.3062, 0.3238
+"""Of the training images, as the data set's page tells them."""
 SECTION = re.compile(r"\n\n\w+\n---.*", re.DOTALL)
 """The sections of a docstring, such as its parameters."""
 
@@ -66,3 +74,36 @@ def _folder_names(dataset: Dataset) -> dict[int, str]:
     assert isinstance(images, Files)
     pairs = zip(images.labels.tolist(), images.paths.tolist(), strict=True)
     return {label: Path(path).parent.name for label, path in pairs}
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How a picture with levels from 0 to 1 becomes a network's input."""
+
+    mean: tuple[float, ...]
+    """What is subtracted, by channel."""
+    deviation: tuple[float, ...]
+    """What it is divided by then."""
+    grey: bool = False
+    """Whether it is a grey level, on a black background, in all channels."""
+    border: int = 0
+    """Black pixels on each side."""
+
+
+def numbers(dataset: Dataset, channels: int) -> Preparation | None:
+    """Return how a data set prepares pictures, None where that is not known here.
+
+    Networks on random numbers are shown with ImageNet's preparation.
+    """
+    if isinstance(dataset, FashionMnist):
+        mean, deviation = float(fashion_mnist.MEAN), float(fashion_mnist.DEVIATION)
+        return Preparation(
+            (mean,) * channels, (deviation,) * channels, grey=True, border=fashion_mnist.BORDER
+        )
+    if isinstance(dataset, Digits):
+        return Preparation((DIGITS_MEAN,) * channels, (DIGITS_DEVIATION,) * channels, grey=True)
+    if isinstance(dataset, Cifar10):
+        return Preparation(tuple(cifar10.MEAN.ravel().tolist()), tuple(cifar10.DEVIATION.ravel().tolist()))
+    if channels == 3 and isinstance(dataset, Imagenet | Random):
+        return Preparation(imagenet.MEAN, imagenet.DEVIATION)
+    return None

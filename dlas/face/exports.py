@@ -14,6 +14,7 @@ EXPORTS = {
     ),
     **dict.fromkeys(("evaluate", "fit", "predict", "predictor"), "dlas.face.api.predictors"),
     "deploy": "dlas.deployment.deploying",
+    "deploy_page": "dlas.deployment.page.writing",
     "deploy_paths": "dlas.deployment.flexible",
     "export": "dlas.sweep.rows.export",
     "history": "dlas.face.history",

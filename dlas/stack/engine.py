@@ -34,6 +34,8 @@ class WasmModule:
     output: ModuleTensor
     calls: tuple[str, ...]
     """Kernels in the order of an inference."""
+    parameters: tuple[ModuleTensor, ...]
+    """The arrays in the file of parameters, which lie apart from the memory."""
 
     def content(self) -> dict[str, Any]:
         """Return it as JSON knows it."""
@@ -58,6 +60,7 @@ class WasmModule:
             tuple(map(tensor, content["inputs"])),
             tensor(content["output"]),
             tuple(map(str, content["calls"])),
+            tuple(map(tensor, content["parameters"])),
         )
 
 

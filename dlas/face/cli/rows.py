@@ -250,6 +250,10 @@ def choose(call: Call, folders: list[Path]) -> None:
     _print(call, folders)
 
 
+PAGE = ".html"
+"""How a path ends that `dlas deploy` writes a page to."""
+
+
 @like("deploy", "folder", "row")
 def deploy(
     call: Call,
@@ -260,22 +264,36 @@ def deploy(
     paths: Annotated[
         bool, typer.Option("--paths", help="Deploy all paths of a flexible network as one program.")
     ] = False,
+    float16_weights: Annotated[
+        bool, typer.Option("--float16-weights", help="Of a page: store weights in half as many bytes.")
+    ] = False,
 ) -> None:
-    """Write a row's program, or that of all paths, with all that it needs to run elsewhere."""
+    """Write a row's program, or that of all paths, with all that it needs to run elsewhere.
+
+    With a name that ends with .html it becomes one page, which runs the network in any browser.
+    """
     if (row is not None) + fastest + paths != 1:
         raise InputError("give the row's id, as `dlas table` prints it, or --fastest, or --paths")
     if where and not (fastest or paths):
         raise InputError("--where chooses among the rows of --fastest or --paths")
+    page = to.suffix == PAGE
+    if float16_weights and not page:
+        raise InputError(f"--float16-weights is of a page, and --to {str(to)!r} does not end with {PAGE}")
     with terminal.working("importing what makes programs"):
         from dlas.deployment.deploying import DeploymentFailed
         from dlas.deployment.deploying import deploy as write
         from dlas.deployment.flexible import deploy_paths
+        from dlas.deployment.page.writing import deploy_page
     try:
-        call.of(deploy_paths if paths else write, say=terminal.say)
+        if page:
+            call.of(deploy_page, say=terminal.say, paths=paths, float16_weights=float16_weights)
+        else:
+            call.of(deploy_paths if paths else write, say=terminal.say)
     except DeploymentFailed as error:
         terminal.complain(str(error))
         raise typer.Exit(1) from None
-    terminal.say(f"deployed to {to}: its README.md says how to run it")
+    told = "open it in a browser" if page else "its README.md says how to run it"
+    terminal.say(f"deployed to {to}: {told}")
 
 
 def _print(call: Call, folders: Sequence[Path]) -> None:

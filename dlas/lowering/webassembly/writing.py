@@ -16,7 +16,7 @@ from dlas.lowering.webassembly.functions import CALL, RUN, callers, finish, lowe
 from dlas.lowering.webassembly.linking import link
 from dlas.lowering.webassembly.plan import Plan, aligned, plan_kernel, plan_network
 from dlas.stack import Array, Target
-from dlas.stack.engine import WasmModule
+from dlas.stack.engine import ModuleTensor, WasmModule
 
 CODE, PARAMETERS, CONTENTS = "network.wasm", "parameters.bin", "network.json"
 
@@ -85,12 +85,15 @@ def _write(
             built = tvm.get_global_func("target.build.llvm")(finish(group, target), target)
             built.write_to_file(str(objects[-1]), "o")
         link(objects, (RUN, CALL), folder / CODE)
+    parameters, offset = [], 0
     with (folder / PARAMETERS).open("wb") as out:
         for array in plan.parameters:
-            out.write(array.tobytes())
-            out.write(bytes(aligned(array.nbytes) - array.nbytes))
+            parameters.append(ModuleTensor(offset, array.shape, str(array.dtype)))
+            offset += out.write(array.tobytes() + bytes(aligned(array.nbytes) - array.nbytes))
     assert plan.output is not None
     calls = tuple(name for name, _ in plan.calls)
-    module = WasmModule(plan.parameters_bytes, plan.memory_bytes, tuple(plan.inputs), plan.output, calls)
+    module = WasmModule(
+        plan.parameters_bytes, plan.memory_bytes, tuple(plan.inputs), plan.output, calls, tuple(parameters)
+    )
     (folder / CONTENTS).write_text(json.dumps(module.content()))
     return module

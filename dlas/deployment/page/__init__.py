@@ -1,0 +1,1 @@
+"""A network as one page of HTML: its code, its weights and all that runs them in a browser."""
