@@ -21,7 +21,7 @@ FLAG = "--experimental-wasm-relaxed-simd"
 HAS_RELAXED = 21
 
 
-class Node(JavaScriptEngine):
+class NodeJs(JavaScriptEngine):
     """Starts Node.
 
     Parameters

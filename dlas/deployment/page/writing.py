@@ -295,7 +295,7 @@ class Page:
         )
 
     def _stored(self, module: WasmModule, parameters: bytes) -> tuple[list[dict[str, Any]], bytes, bytes]:
-        """Return how each array is stored, all of them as they are stored, and what the page makes of them."""
+        """Return how arrays are stored, all as they are stored, and what the page makes of them."""
         described, pieces, made = [], [], bytearray(len(parameters))
         for tensor in module.parameters:
             array = np.frombuffer(parameters, tensor.dtype, int(np.prod(tensor.shape)), tensor.offset)

@@ -16,7 +16,7 @@ from tvm.ir import PointerType, PrimType
 
 from dlas.lowering.machine_code import stack_buffers
 from dlas.lowering.webassembly.halves import convert_by_integers
-from dlas.lowering.webassembly.plan import Place, Plan, aligned, size_of
+from dlas.lowering.webassembly.plan import CallPlan, Place, aligned, size_of
 
 RUN, CALL = "run", "call"
 """The functions that a host calls, see :class:`dlas.stack.engine.WasmModule`."""
@@ -101,7 +101,7 @@ def with_pointers(kernel: tirx.PrimFunc, name: str, target: tvm.target.Target) -
     return _named(function.with_attr("tirx.noalias", True), name, target), taken
 
 
-def callers(plan: Plan, workspace: int, target: tvm.target.Target) -> dict[str, tirx.PrimFunc]:
+def callers(plan: CallPlan, workspace: int, target: tvm.target.Target) -> dict[str, tirx.PrimFunc]:
     """Return the functions that run all calls of a plan, or one of them.
 
     Parameters

@@ -31,7 +31,7 @@ class Place:
 
 
 @dataclass
-class Plan:
+class CallPlan:
     """The calls of an inference on places."""
 
     calls: list[tuple[str, list[Place]]] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Plan:
         return Place("memory", tensor.offset)
 
 
-def plan_network(module: tvm.IRModule, parameters: Sequence[Array]) -> Plan:
+def plan_network(module: tvm.IRModule, parameters: Sequence[Array]) -> CallPlan:
     """Return the plan of ``main``, whose kernels write into arrays that Relax has planned.
 
     Parameters
@@ -81,7 +81,7 @@ def plan_network(module: tvm.IRModule, parameters: Sequence[Array]) -> Plan:
         If an operator is no call of a kernel: a network of this kind has no plan.
     """
     main = module["main"]
-    plan, places = Plan(), dict[Any, Any]()
+    plan, places = CallPlan(), dict[Any, Any]()
     storages: dict[Any, int] = {}
     images, *others = main.params
     places[images] = plan.input(_shape(images), str(images.ty.dtype))
@@ -122,9 +122,9 @@ def plan_network(module: tvm.IRModule, parameters: Sequence[Array]) -> Plan:
     return plan
 
 
-def plan_kernel(kernel: str, arguments: Sequence[Array]) -> Plan:
+def plan_kernel(kernel: str, arguments: Sequence[Array]) -> CallPlan:
     """Return the plan of a single call, whose last argument is its output and whose others are inputs."""
-    plan = Plan()
+    plan = CallPlan()
     places = [plan.input(array.shape, str(array.dtype)) for array in arguments]
     plan.calls.append((kernel, places))
     plan.output = plan.inputs.pop()

@@ -14,7 +14,7 @@ from tvm.relax.backend.cpu_generic import pipeline
 from dlas.lowering.target import tvm_target
 from dlas.lowering.webassembly.functions import CALL, RUN, callers, finish, lower_kernels, with_pointers
 from dlas.lowering.webassembly.linking import link
-from dlas.lowering.webassembly.plan import Plan, aligned, plan_kernel, plan_network
+from dlas.lowering.webassembly.plan import CallPlan, aligned, plan_kernel, plan_network
 from dlas.stack import Array, Target
 from dlas.stack.engine import ModuleTensor, WasmModule
 
@@ -67,7 +67,7 @@ def read_module(folder: Path) -> WasmModule:
 
 
 def _write(
-    plan: Plan, kernels: Mapping[str, tirx.PrimFunc], target: tvm.target.Target, folder: Path
+    plan: CallPlan, kernels: Mapping[str, tirx.PrimFunc], target: tvm.target.Target, folder: Path
 ) -> WasmModule:
     functions, workspace_bytes = {}, 0
     for name, kernel in lower_kernels(kernels, target).functions_items():

@@ -14,7 +14,7 @@ from tvm import te
 
 from dlas.bench.engines import chromium, node
 from dlas.bench.engines.chromium import Chromium
-from dlas.bench.engines.node import Node
+from dlas.bench.engines.node import NodeJs
 from dlas.bench.engines.process import EngineFailed
 from dlas.bench.engines.wasmtime import Wasmtime
 from dlas.bench.processes.forking import fork
@@ -28,7 +28,7 @@ pytestmark = needs_wasmtime
 needs_node = pytest.mark.skipif(node.missing() is not None, reason=str(node.missing()))
 needs_chromium = pytest.mark.skipif(chromium.missing() is not None, reason=str(chromium.missing()))
 PROCESSES = [
-    pytest.param(lambda: Node(relaxed=True), id="node", marks=needs_node),
+    pytest.param(lambda: NodeJs(relaxed=True), id="node", marks=needs_node),
     pytest.param(Chromium, id="chromium", marks=[pytest.mark.ci, needs_chromium]),
 ]
 ENGINES = [pytest.param(Wasmtime, id="wasmtime"), *PROCESSES]
@@ -133,7 +133,7 @@ def test_nothing_is_left_where_the_guard_is_killed_too(start: type[Engine]) -> N
 
 @needs_node
 def test_an_engine_without_vectors_is_told(module: WasmModule, folder: Path) -> None:
-    engine = Node(relaxed=False)
+    engine = NodeJs(relaxed=False)
     try:
         engine.ask("load", code="", contents={})
     except EngineFailed as error:
@@ -163,7 +163,7 @@ def test_an_old_engine_refuses_relaxed_vectors_with_advice(tmp_path: Path) -> No
     schedule.vectorize(j)
     array = np.zeros((8, 8), np.float32)
     fused = write_kernel(schedule.mod["main"], [array] * 3, TARGET, tmp_path)
-    engine = Node(relaxed=False)
+    engine = NodeJs(relaxed=False)
     with pytest.raises(Unsupported, match=r"relaxed_simd = false avoids"):
         loaded(fused, tmp_path, engine)
     engine.close()

@@ -7,7 +7,7 @@ from typing import Any
 
 from dlas.axes.hardware.engines import WebAssemblyEngine
 from dlas.bench.engines import node
-from dlas.bench.engines.node import Node
+from dlas.bench.engines.node import NodeJs
 from dlas.stack.engine import Engine
 
 
@@ -27,4 +27,4 @@ class NodeEngine(WebAssemblyEngine):
 
     def start(self) -> Engine:
         """Start Node."""
-        return Node(self.relaxed_simd)
+        return NodeJs(self.relaxed_simd)
