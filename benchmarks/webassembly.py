@@ -57,8 +57,7 @@ class OnnxRuntimeWeb:
     """
 
     def __init__(self, folder: Path) -> None:
-        scratch = Path(tempfile.mkdtemp(prefix="dlas-ort-"))
-        self._program = PipedProgram([node.NODE, str(SCRIPT), str(folder.resolve())], scratch, b"\n")
+        self._program = PipedProgram([node.NODE, str(SCRIPT), str(folder.resolve())], b"\n")
 
     def ask(self, name: str, **given: Any) -> Any:
         """Return the answer to a message."""

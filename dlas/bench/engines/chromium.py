@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from dlas.bench.engines.javascript import HOST, JavaScriptEngine, value_of
 from dlas.bench.engines.process import EngineFailed, PipedProgram
@@ -63,9 +64,9 @@ class Chromium(JavaScriptEngine):
     """
 
     def __init__(self) -> None:
-        folder = Path(tempfile.mkdtemp(prefix="dlas-chromium-"))
+        folder = Path(tempfile.gettempdir()) / f"dlas-chromium-{uuid4().hex}"
         command = [str(browser()), *FLAGS, f"--user-data-dir={folder}", "about:blank"]
-        self._program = PipedProgram(command, folder, b"\0")
+        self._program = PipedProgram(command, b"\0", folder)
         self._numbers = itertools.count(1)
         self._session: str | None = None
         try:

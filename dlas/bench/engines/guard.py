@@ -1,8 +1,8 @@
 """Run a program that ends with the process that asked for it, whatever ends that one.
 
-This file is run alone, as ``python guard.py FOLDER LIFE READ WRITE PROGRAM...``: it starts the program with
-the files READ and WRITE as its third and fourth, and waits.  When the program ends, or when nobody holds
-the other end of the pipe LIFE any more, it kills what is left of the program and deletes FOLDER.
+This file is run alone, as ``python guard.py FOLDER LIFE READ WRITE PROGRAM...``: it makes FOLDER, unless that
+is empty, starts the program with READ and WRITE as its files 3 and 4, and waits.  When the program ends,
+or when nobody holds the other end of the pipe LIFE any more, it kills what is left and deletes FOLDER.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ ENDS_S = 5.0
 def main(folder: str, life: int, read: int, write: int, program: list[str]) -> int:
     """Run the program to its end, or to that of the process that asked for it."""
     os.setsid()
+    # Here and not before: nobody would delete it if that process were killed in between.
+    if folder:
+        os.mkdir(folder, 0o700)
     guard = os.getpid()
     pid = os.fork()
     if not pid:
@@ -36,7 +39,8 @@ def main(folder: str, life: int, read: int, write: int, program: list[str]) -> i
     _, status = os.waitpid(pid, 0)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.killpg(0, signal.SIGTERM)  # processes that the program has left behind
-    shutil.rmtree(folder, ignore_errors=True)
+    if folder:
+        shutil.rmtree(folder, ignore_errors=True)
     return os.waitstatus_to_exitcode(status) & 0xFF
 
 

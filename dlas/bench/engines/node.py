@@ -6,7 +6,6 @@ import functools
 import json
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +30,9 @@ class NodeJs(JavaScriptEngine):
     """
 
     def __init__(self, relaxed: bool) -> None:
-        folder = Path(tempfile.mkdtemp(prefix="dlas-node-"))
-        (folder / "host.js").write_text(HOST.read_text() + SCRIPT.read_text())
         flags = [FLAG] if relaxed and int(versions()["node"].partition(".")[0]) < HAS_RELAXED else []
-        self._program = PipedProgram([NODE, *flags, str(folder / "host.js")], folder, b"\n")
+        source = HOST.read_text() + SCRIPT.read_text()
+        self._program = PipedProgram([NODE, *flags, "--eval", source], b"\n")
 
     def describe(self) -> dict[str, Any]:
         """Return the versions of Node and of V8."""

@@ -29,20 +29,20 @@ class PipedProgram:
     Parameters
     ----------
     program : sequence of str
-    folder : Path
-        That the program may write into; it is deleted when the program has ended.
     delimiter : bytes
         One byte, which ends every message.
+    folder : Path, optional
+        What does not exist yet, is made for the program to write into, and is deleted when that has ended.
     """
 
-    def __init__(self, program: Sequence[str], folder: Path, delimiter: bytes) -> None:
+    def __init__(self, program: Sequence[str], delimiter: bytes, folder: Path | None = None) -> None:
         self._delimiter, self._received = delimiter, bytearray()
         theirs_in, self._out = os.pipe()
         self._in, theirs_out = os.pipe()
         life, self._life = os.pipe()
         passed = (life, theirs_in, theirs_out)
         self._said = tempfile.TemporaryFile()  # noqa: SIM115, it is closed with the program
-        guard = [sys.executable, "-I", "-S", str(GUARD), str(folder), *map(str, passed)]
+        guard = [sys.executable, "-I", "-S", str(GUARD), str(folder or ""), *map(str, passed)]
         self._guard = subprocess.Popen(
             [*guard, *program],
             stdin=subprocess.DEVNULL,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
+import tempfile
 import time
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
@@ -100,25 +103,45 @@ def test_an_engine_that_is_killed_is_told(start: type[Engine], module: WasmModul
         engine.close()
 
 
+def kill_its_parent(start: type[Engine], how: signal.Signals, after_s: float | None = None) -> None:
+    """Kill a process that has an engine, once that has started or after a while, and see what is left."""
+
+    def hold(connection: Connection) -> int:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        engine = start()
+        connection.send(engine.describe())
+        time.sleep(600)
+        return 0
+
+    pid, connection = fork(hold)
+    if after_s is None:
+        assert connection.poll(60)
+    else:
+        time.sleep(after_s)
+    left = descendants(pid)
+    os.kill(pid, how)
+    os.waitpid(pid, 0)
+    wait_for(lambda: not any(map(running, left)), 20)
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize("start", PROCESSES)
 def test_nothing_is_left_of_an_engine_whose_parent_is_killed(
     start: type[Engine], how: signal.Signals
 ) -> None:
-    def hold(connection: object) -> int:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        engine = start()
-        connection.send(engine.describe())  # type: ignore[attr-defined]
-        time.sleep(600)
-        return 0
+    kill_its_parent(start, how)
 
-    pid, connection = fork(hold)
-    assert connection.poll(60)
-    left = descendants(pid)
-    assert left
-    os.kill(pid, how)
-    os.waitpid(pid, 0)
-    wait_for(lambda: not any(map(running, left)), 20)
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", PROCESSES)
+def test_nothing_is_left_after_thirty_kills_at_any_moment(
+    start: type[Engine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    draw = random.Random(0)
+    for _ in range(30):
+        kill_its_parent(start, signal.SIGKILL, draw.uniform(0, 2))
+    wait_for(lambda: not list(tmp_path.iterdir()), 20)
 
 
 @pytest.mark.parametrize("start", PROCESSES)

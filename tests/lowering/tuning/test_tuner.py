@@ -27,6 +27,7 @@ from dlas.sweep.study import parts
 from tests.fixtures.engine import in_fork
 from tests.fixtures.stubs import StubHardware
 from tests.fixtures.tiled import CONV, EIGHT, Broken, Tiled, bench, kernel, tune_one
+from tests.fixtures.webassembly import needs_wasmtime
 
 
 @pytest.fixture
@@ -239,3 +240,16 @@ def test_a_kernel_that_writes_nothing_is_not_taken_for_right() -> None:
 
 def test_trials_are_medians() -> None:
     assert Trial(0, 1.0, run_s=[1.0, 9.0, 2.0]).median_s == 2.0
+
+
+@needs_wasmtime
+@pytest.mark.parametrize(("trouble", "failed"), [(None, None), ("raise", "build"), ("wrong", "wrong")])
+def test_an_engine_of_webassembly_checks_and_times_candidates(
+    tmp_path: Path, trouble: str | None, failed: str | None
+) -> None:
+    device = parts.make("hardware", "wasmtime", {})
+    tuned = tune_one(tmp_path, device, Tiled(trouble=trouble) if trouble else Tiled())
+    bad = [trial.failed for trial in tuned.records.trials.values() if not trial.valid]
+    assert bad == ([failed] * 2 if failed else [])
+    assert tuned.summary()["tuned_s"] > 0
+    assert "wasmtime" in next((tmp_path / "records").glob("*.jsonl")).read_text(), "records know the engine"
