@@ -14,7 +14,6 @@ from dlas.analysis.matching import timed
 
 DEVICES = {"native": "local_cpu", "wasmtime": "wasmtime", "Node": "node", "Chromium": "chromium"}
 """Headings of columns, with the devices that they stand for."""
-DENSE, SPARSE = ("direct", "gemm", "spatial_pack", "winograd"), ("csr_direct", "csr_gemm", "csr_spatial_pack")
 APART = 1.05
 """Two times are apart from this factor on."""
 TEN, DRAWS = 10, 100
@@ -23,13 +22,14 @@ TEN, DRAWS = 10, 100
 
 def _points() -> pd.DataFrame:
     frame = points("devices/rows")
-    return frame[timed(frame)]
+    measured: pd.DataFrame = frame[timed(frame)]
+    return measured
 
 
 def _fastest(network: str, device: str, compression: str) -> pd.Series | None:
     """Return the fastest program of a network on a device."""
     found = only(_points(), model_name=network, hardware_name=device, compression_name=compression)
-    return None if found.empty else found.loc[found["latency_s"].idxmin()]
+    return None if found.empty else found.sort_values("latency_s").iloc[0]
 
 
 def _seconds(network: str, device: str, compression: str = "none") -> float | None:

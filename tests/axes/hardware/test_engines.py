@@ -1,4 +1,4 @@
-"""Engines of WebAssembly as devices: what they refuse, when their times have settled, what is wrong with one."""
+"""Engines of WebAssembly as devices: what they refuse, when times have settled, what is wrong with one."""
 
 from __future__ import annotations
 
@@ -96,7 +96,9 @@ def test_an_engine_that_is_missing_is_unsupported_with_advice(
 
 
 @pytest.mark.parametrize("name", sorted(ENGINES))
-def test_a_machine_without_a_linker_is_told_what_to_install(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_a_linker_is_told_what_to_install(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ENGINES[name], "missing", classmethod(lambda cls: None))
     monkeypatch.setattr(engines, "linker", lambda: None)
     assert "dlas[web]" in str(made(name).unsupported())
@@ -174,7 +176,7 @@ def test_a_program_that_says_nothing_is_not_waited_for_forever(tmp_path: Path) -
 
 def test_a_program_that_does_not_exist_is_told() -> None:
     program = PipedProgram(["no-such-engine"], b"\n")
-    with pytest.raises(EngineFailed, match="exit code 1.*No such file"):
+    with pytest.raises(EngineFailed, match=r"exit code 1.*No such file"):
         program.receive(20)
     program.close()
 
@@ -183,7 +185,11 @@ def test_the_time_of_processes_that_this_one_started_is_counted() -> None:
     machine = Machine()
     before, own = machine.children_s(), read(machine).own_s
     busy = "import time\nend = time.process_time() + 0.4\nwhile time.process_time() < end: pass\ninput()"
-    command = [sys.executable, "-c", f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}])"]
+    command = [
+        sys.executable,
+        "-c",
+        f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}])",
+    ]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
         end = time.monotonic() + 60
         while machine.children_s() - before < 0.35:
