@@ -56,6 +56,8 @@ def _become(program: list[str], read: int, write: int, guard: int) -> None:
     os.closerange(5, 256)
     try:
         os.execvp(program[0], program)
+    except OSError as error:
+        os.write(2, f"{program[0]}: {error.strerror}\n".encode())
     finally:
         os._exit(127)
 

@@ -22,7 +22,7 @@ STEPS = 100
 """Shortest sample, in steps of the engine's clock."""
 COARSE_S = 0.01
 """With steps this long, samples of a hundred would take a second each."""
-SETTLE_S, SETTLES_S, LONGEST_S = 0.1, 0.5, 10.0
+SETTLE_S, SETTLES_S, LONGEST_S = 0.1, 1.0, 10.0
 """Runs until times settle: in batches so long, for so long at least and at most."""
 FASTER = 1.03
 """A batch faster than all before by more than this factor shows that the engine is still compiling."""
