@@ -17,6 +17,7 @@ from dlas.sweep.rows.frame import read
 from dlas.sweep.rows.results import UNSTABLE
 
 LEFT_OUT = {
+    "devices": "one processor as four devices, under one compiler",
     "kernels/rows": "drawn networks of layers",
     "kernels/again": "the same",
     "kernels/tokens": "the same",
