@@ -97,8 +97,8 @@ def until_end(server: WorkerServer) -> tuple[list[str], ChildEnd]:
     """Return what a job said, and how it ended."""
     events: list[Event] = []
     while not any(isinstance(event, ChildEnd) for event in events):
-        new = server.events(20)
-        assert new, "nothing happened for 20 s"
+        new = server.events(60)
+        assert new, "nothing happened for 60 s"
         events += new
     (end,) = (event for event in events if isinstance(event, ChildEnd))
     return [event.text for event in events if isinstance(event, Said)], end
