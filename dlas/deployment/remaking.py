@@ -47,16 +47,34 @@ def built(row: Row, point: Point, cache: Cache, say: Say) -> CachedBuild:
     found = _cached(cache, row.artifacts)
     if found is None:
         say("its build is not in the cache: building it again")
-        planner = Planner(MeasureSettings(), cache.root)
-        make([point], cache, say, until="build")
-        found = _cached(cache, planner.plan(point).artifacts())
-    if found is None:
-        raise InputError("the cache is too small: it dropped the build at once")
+        (found,) = made([point], cache, say)
     network, build = found
+    return CachedBuild(network, build, differences(row, build))
+
+
+def made(points: Sequence[Point], cache: Cache, say: Say) -> list[tuple[Artifact, Artifact]]:
+    """Return the network and the build of each point, which the cache has or its steps make.
+
+    Raises
+    ------
+    InputError
+        If a step fails.
+    """
+    make(points, cache, say, until="build")
+    planner = Planner(MeasureSettings(), cache.root)
+    found = [_cached(cache, planner.plan(point).artifacts()) for point in points]
+    kept = [each for each in found if each is not None]
+    if len(kept) < len(points):
+        raise InputError("the cache is too small: it dropped the build at once")
+    return kept
+
+
+def differences(row: Row, build: Artifact) -> list[str]:
+    """Return in what a build may differ from the one that was measured."""
     notes = [CHANGED] if build.key != row.artifacts.get("build") else []
     if searched_schedules(build.facts["layers"]) != searched_schedules(row.layers):
         notes.append(RESCHEDULED)
-    return CachedBuild(network, build, notes)
+    return notes
 
 
 def _cached(cache: Cache, keys: Mapping[str, Any]) -> tuple[Artifact, Artifact] | None:

@@ -7,6 +7,8 @@ as hundreds of multiply-adds, and LLVM cannot keep what is in such memory in reg
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import tvm
 import tvm_ffi
@@ -65,12 +67,17 @@ def stack_buffers(body: tirx.Stmt) -> list[tirx.Buffer]:
     return kept
 
 
+def size_of(shape: Sequence[Any], dtype: object) -> int:
+    """Return the bytes of an array or of a buffer."""
+    kind = tvm.DataType(str(dtype))
+    return math.prod(map(int, shape)) * -(-int(kind.bits) * int(kind.lanes) // 8)
+
+
 def _bytes(buffer: tirx.Buffer) -> int:
     """Return the size of a buffer; one known at run time only is larger than any stack."""
     if not all(isinstance(extent, tirx.IntImm) for extent in buffer.shape):
         return STACK_BYTES + 1
-    dtype = tvm.DataType(buffer.dtype)
-    return math.prod(map(int, buffer.shape)) * -(-int(dtype.bits) * int(dtype.lanes) // 8)
+    return size_of(buffer.shape, buffer.dtype)
 
 
 def _passes() -> tuple[Pass, object, object]:

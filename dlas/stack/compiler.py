@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from tvm.rpc import RPCSession
 
 THIS_MACHINE_ONLY = "its programs run on this machine only; a board runs what TVM's compilers build"
-
-
 NO_WEBASSEMBLY = "its programs are no WebAssembly; an engine runs what TVM's compilers build"
 
 
@@ -101,7 +99,9 @@ class Backend(Part, ABC):
     trains: ClassVar[bool] = False
     """Whether its programs have a training step."""
     over_rpc: ClassVar[bool] = False
-    """Whether its programs run on a board, as :meth:`load_on_board` sends them."""
+    """Whether its programs run elsewhere than in this process: on a board, as :meth:`load_on_board` sends
+    them, and in an engine of WebAssembly, as :meth:`load_in_engine` does.
+    """
     lowers: ClassVar[bool] = False
     """Whether :meth:`kernels` takes seconds, because it compiles the network in part."""
 

@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from dlas.stack.array import Array
+
+ALIGNMENT = 64
+"""Bytes that every array begins at a multiple of."""
+
+
+def aligned(size: int) -> int:
+    """Return ``size`` rounded up to a multiple of :data:`ALIGNMENT`."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 @dataclass(frozen=True)
 class ModuleTensor:
-    """An array in a module's memory."""
+    """An array in a module's memory, or in its file of parameters."""
 
     offset: int
-    """Bytes from the start of the module's own part of the memory."""
+    """Bytes from the start of the module's own part of the memory, or of the file."""
     shape: tuple[int, ...]
     dtype: str
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
+
+    def of(self, data: bytes) -> Array:
+        """Return the array whose numbers are ``data``, a copy."""
+        return np.frombuffer(data, self.dtype).reshape(self.shape).copy()
 
 
 @dataclass(frozen=True)
@@ -35,7 +55,7 @@ class WasmModule:
     calls: tuple[str, ...]
     """Kernels in the order of an inference."""
     parameters: tuple[ModuleTensor, ...]
-    """The arrays in the file of parameters, which lie apart from the memory."""
+    """The arrays in the file of parameters, which a host copies in front of the memory."""
 
     def content(self) -> dict[str, Any]:
         """Return it as JSON knows it."""
@@ -71,9 +91,21 @@ class Engine(ABC):
     what the module needs, and RuntimeError where it has failed or is gone.
     """
 
+    @classmethod
     @abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """Return the engine's name and version, and what it tells of itself, for a row."""
+    def missing(cls) -> str | None:
+        """Return why there is no such engine on this machine, or None."""
+
+    @classmethod
+    @abstractmethod
+    def describe(cls) -> dict[str, Any]:
+        """Return the engine's name and version as ``engine``, and what else belongs into a row.
+
+        Raises
+        ------
+        OSError, subprocess.SubprocessError, ValueError
+            If it does not tell them.
+        """
 
     @abstractmethod
     def load(self, module: WasmModule, code: Path, parameters: Path) -> None:

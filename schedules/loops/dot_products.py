@@ -162,8 +162,12 @@ def dot_products(conv: Conv, target: Target) -> DotProducts | None:
     x86 = "avx512bw" if codegen.target_has_features("avx512f", on) else "avx2"
     families = {
         BYTE_TYPES: {
-            **{"avx512vnni": FOURS, "avxvnni": FOURS, x86: PAIRS},
-            **{"i8mm": MIXED, "dotprod": SIGNED, "simd128": IN_WEBASSEMBLY},
+            "avx512vnni": FOURS,
+            "avxvnni": FOURS,
+            x86: PAIRS,
+            "i8mm": MIXED,
+            "dotprod": SIGNED,
+            "simd128": IN_WEBASSEMBLY,
         },
         BFLOAT16_TYPES: {"avx512bf16": IN_BFLOAT16, "bf16": BY_ARM},
     }

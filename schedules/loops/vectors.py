@@ -95,6 +95,7 @@ def vector_unit(target: Target) -> VectorUnit:
         return VectorUnit(8, 16, LOAD)
     if str(target.description.get("mtriple", "")).startswith(("aarch64", "arm64")):
         return VectorUnit(4, 32)
+    # SSE, and WebAssembly, which engines compile to it on x86 and to more registers on Arm.
     return VectorUnit(4, 16, LOAD)
 
 

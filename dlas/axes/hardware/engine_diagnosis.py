@@ -23,10 +23,10 @@ FINE_S = 1e-4
 
 def checks(device: WebAssemblyEngine) -> Iterator[SystemCheck]:
     """Yield the checks of an engine, from its executable to a kernel that runs in it."""
-    if why := device.profile.unsupported or device.missing():
+    if why := device.profile.unsupported or device.engine.missing():
         yield SystemCheck("engine", "fail", why, "docs/browsers.md tells how")
         return
-    yield SystemCheck("engine", "ok", str(device.told()["engine"]))
+    yield SystemCheck("engine", "ok", str(device.engine.describe()["engine"]))
     found = linker()
     if found is None:
         yield SystemCheck("linker", "fail", MISSING, "pip install 'dlas[web]'")
@@ -59,7 +59,7 @@ def kernel(device: WebAssemblyEngine, engine: Engine) -> SystemCheck:
     name = "relaxed vectors" if device.relaxed_simd else "vectors"
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        module = write_kernel(schedule.mod["main"], arrays, device.target(), folder)
+        module = write_kernel(schedule.mod["main"], device.target(), folder)
         try:
             engine.load(module, folder / CODE, folder / PARAMETERS)
             for tensor, array in zip(module.inputs, arrays, strict=False):

@@ -47,18 +47,9 @@ class WebAssemblyEngine(EngineHardware):
     products are rounded before they are added, and modules run in older engines too.
     """
     machine: ClassVar[Machine] = Machine()
+    engine: ClassVar[type[Engine]]
     apart: ClassVar[bool] = True
     """Whether the engine is a process of its own."""
-
-    @classmethod
-    @abstractmethod
-    def missing(cls) -> str | None:
-        """Return why there is no such engine here, or None."""
-
-    @classmethod
-    @abstractmethod
-    def told(cls) -> dict[str, Any]:
-        """Return the engine's name and version, and what else belongs into a row."""
 
     @abstractmethod
     def start(self) -> Engine:
@@ -82,7 +73,7 @@ class WebAssemblyEngine(EngineHardware):
 
     def unsupported(self) -> str | None:
         """Return the profile's reason, why there is no engine, or that nothing links modules for it."""
-        return self.profile.unsupported or self.missing() or (None if linker() else NO_LINKER)
+        return self.profile.unsupported or self.engine.missing() or (None if linker() else NO_LINKER)
 
     def describe(self) -> dict[str, Any]:
         """Return the engine, the machine that it runs on, and the profile's facts."""
@@ -90,7 +81,7 @@ class WebAssemblyEngine(EngineHardware):
             "name": self.profile.name,
             "threads": 1,
             **self.machine.describe(),
-            **({} if self.missing() else self.told()),
+            **({} if self.engine.missing() else self.engine.describe()),
             **self.profile.facts,
         }
 
@@ -119,15 +110,7 @@ class WebAssemblyEngine(EngineHardware):
         return compiler.load_in_engine(folder, self.started())
 
     def started(self) -> Engine:
-        """Return a started engine.
-
-        Raises
-        ------
-        Unsupported
-            If there is none here.
-        PointError
-            If it does not start.
-        """
+        """Return an engine, or say why there is none or why it does not start."""
         self.check_usable()
         try:
             return self.start()

@@ -75,9 +75,17 @@ class Chromium(JavaScriptEngine):
             self.close()
             raise
 
-    def describe(self) -> dict[str, Any]:
-        """Return the browser's version, as its executable tells it."""
-        return told()
+    @classmethod
+    def missing(cls) -> str | None:
+        """Return that there is no browser, or None."""
+        return (
+            None if browser() else f"none of {', '.join(NAMES)} is on the PATH; Debian's package is chromium"
+        )
+
+    @classmethod
+    def describe(cls) -> dict[str, Any]:
+        """Return the browser's version."""
+        return {"engine": version()}
 
     def ask(self, name: str, **given: Any) -> Any:
         """Return the answer to one of the messages of ``host.js``."""
@@ -170,8 +178,8 @@ def browser() -> str | None:
 
 
 @functools.cache
-def told() -> dict[str, Any]:
-    """Return the browser's name and version.
+def version() -> str:
+    """Return the browser's name and version, as its executable tells them.
 
     Raises
     ------
@@ -180,12 +188,5 @@ def told() -> dict[str, Any]:
     """
     command = [str(browser()), "--version"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=STARTS_S, check=True)
-    version = re.search(r"(Chromium|Google Chrome) [\d.]+", ran.stdout)
-    return {"engine": (version[0] if version else ran.stdout.strip()).lower()}
-
-
-def missing() -> str | None:
-    """Return why no browser can be used here, or None."""
-    if browser() is None:
-        return f"none of {', '.join(NAMES)} is on the PATH; Debian's package is chromium"
-    return None
+    told = re.search(r"(Chromium|Google Chrome) [\d.]+", ran.stdout)
+    return (told[0] if told else ran.stdout.strip()).lower()

@@ -9,7 +9,7 @@ class Host {
   }
 
   constructor(exports, contents) {
-    const aligned = (size) => Math.ceil(size / 64) * 64;
+    const aligned = (size) => Math.ceil(size / 64) * 64; // ALIGNMENT in dlas/stack/engine.py
     this.exports = exports;
     this.contents = contents;
     this.parameters = aligned(exports.__heap_base.value);

@@ -68,12 +68,12 @@ class JavaScriptEngine(Engine):
 
     def read(self, tensor: ModuleTensor) -> Array:
         """Return a copy of an array in the module's memory."""
-        size = int(np.prod(tensor.shape)) * np.dtype(tensor.dtype).itemsize
+        size = tensor.nbytes
         pieces = [
             base64.b64decode(self.ask("read", offset=tensor.offset + start, size=min(PIECE, size - start)))
             for start in range(0, size, PIECE)
         ]
-        return np.frombuffer(b"".join(pieces), tensor.dtype).reshape(tensor.shape).copy()
+        return tensor.of(b"".join(pieces))
 
     def run(self, runs: int) -> float:
         """Run so many inferences, and return their seconds together by the engine's clock."""

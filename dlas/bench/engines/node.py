@@ -34,9 +34,16 @@ class NodeJs(JavaScriptEngine):
         source = HOST.read_text() + SCRIPT.read_text()
         self._program = PipedProgram([NODE, *flags, "--eval", source], b"\n")
 
-    def describe(self) -> dict[str, Any]:
+    @classmethod
+    def missing(cls) -> str | None:
+        """Return that it is not installed, or None."""
+        return None if shutil.which(NODE) else "node is not on the PATH; install Node.js 18 or newer"
+
+    @classmethod
+    def describe(cls) -> dict[str, Any]:
         """Return the versions of Node and of V8."""
-        return told()
+        told = versions()
+        return {"engine": f"node {told['node']}", "v8": told["v8"]}
 
     def ask(self, name: str, **given: Any) -> Any:
         """Return the answer to one of the messages of ``host.js``."""
@@ -61,16 +68,3 @@ def versions() -> dict[str, str]:
     ran = subprocess.run(command, capture_output=True, text=True, timeout=TELLS_S, check=True)
     told: dict[str, str] = json.loads(ran.stdout)
     return told
-
-
-def missing() -> str | None:
-    """Return why Node cannot be used here, or None."""
-    if shutil.which(NODE) is None:
-        return "node is not on the PATH; install Node.js 18 or newer"
-    return None
-
-
-def told() -> dict[str, Any]:
-    """Return the versions of Node and of V8, see :func:`versions`."""
-    all_versions = versions()
-    return {"engine": f"node {all_versions['node']}", "v8": all_versions["v8"]}

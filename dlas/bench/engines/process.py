@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -41,6 +42,7 @@ class PipedProgram:
         self._in, theirs_out = os.pipe()
         life, self._life = os.pipe()
         passed = (life, theirs_in, theirs_out)
+        self._folder = folder
         self._said = tempfile.TemporaryFile()  # noqa: SIM115, it is closed with the program
         guard = [sys.executable, "-I", "-S", str(GUARD), str(folder or ""), *map(str, passed)]
         self._guard = subprocess.Popen(
@@ -103,6 +105,8 @@ class PipedProgram:
             self._guard.kill()  # the program dies with it
             self._guard.wait()
         self._said.close()
+        if self._folder:  # left where somebody has killed the guard
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def _ended(self) -> EngineFailed:
         """Return that the program has ended, with its exit code and what it said last."""

@@ -13,7 +13,7 @@ import numpy as np
 from dlas.bench.engines.process import EngineFailed
 from dlas.errors import Unsupported, one_line
 from dlas.stack import Array
-from dlas.stack.engine import Engine, ModuleTensor, WasmModule
+from dlas.stack.engine import Engine, ModuleTensor, WasmModule, aligned
 
 PAGE = 2**16
 """Bytes that memory grows by."""
@@ -29,9 +29,17 @@ class Wasmtime(Engine):
         self._engine = wasmtime.Engine()
         self._store: Any = None
 
-    def describe(self) -> dict[str, Any]:
+    @classmethod
+    def missing(cls) -> str | None:
+        """Return that it is not installed, or None."""
+        if importlib.util.find_spec("wasmtime") is None:
+            return "wasmtime is not installed: pip install 'dlas[web]'"
+        return None
+
+    @classmethod
+    def describe(cls) -> dict[str, Any]:
         """Return wasmtime's version."""
-        return told()
+        return {"engine": f"wasmtime {importlib.metadata.version('wasmtime')}"}
 
     def load(self, module: WasmModule, code: Path, parameters: Path) -> None:
         """Compile the module, and copy its parameters into its memory.
@@ -49,8 +57,7 @@ class Wasmtime(Engine):
         self._store = self._wasmtime.Store(self._engine)
         exports = self._wasmtime.Instance(self._store, compiled, []).exports(self._store)
         self._memory, self._run, self._call = exports["memory"], exports["run"], exports["call"]
-        heap = exports["__heap_base"].value(self._store)
-        self._parameters = -(-heap // 64) * 64
+        self._parameters = aligned(exports["__heap_base"].value(self._store))
         self._own = self._parameters + module.parameters_bytes
         missing = self._own + module.memory_bytes - self._memory.data_len(self._store)
         if missing > 0:
@@ -67,10 +74,8 @@ class Wasmtime(Engine):
 
     def read(self, tensor: ModuleTensor) -> Array:
         """Return a copy of an array in the module's memory."""
-        size = int(np.prod(tensor.shape)) * np.dtype(tensor.dtype).itemsize
         start = self._own + tensor.offset
-        data = self._memory.read(self._store, start, start + size)
-        return np.frombuffer(data, tensor.dtype).reshape(tensor.shape).copy()
+        return tensor.of(self._memory.read(self._store, start, start + tensor.nbytes))
 
     def run(self, runs: int) -> float:
         """Run so many inferences, and return their seconds together."""
@@ -101,15 +106,3 @@ class Wasmtime(Engine):
         except (self._wasmtime.Trap, self._wasmtime.WasmtimeError) as error:
             raise EngineFailed(f"the module has stopped: {one_line(str(error))}") from None
         return time.perf_counter() - begun
-
-
-def missing() -> str | None:
-    """Return why wasmtime cannot be used here, or None."""
-    if importlib.util.find_spec("wasmtime") is None:
-        return "wasmtime is not installed: pip install 'dlas[web]'"
-    return None
-
-
-def told() -> dict[str, Any]:
-    """Return wasmtime's version."""
-    return {"engine": f"wasmtime {importlib.metadata.version('wasmtime')}"}

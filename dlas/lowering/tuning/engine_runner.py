@@ -55,7 +55,7 @@ class EngineRunner(CandidateRunner):
         os.sched_setaffinity(0, self.processors)
         try:
             function, trace = scheduled(self.workloads[workload], candidate, self.target)
-            self.modules[number] = self._written(function, workload)
+            self.modules[number] = self._written(function)
         except Exception as error:
             raise RequestFailed("build", last_line(error)) from error
         return {"trace": trace}
@@ -69,7 +69,7 @@ class EngineRunner(CandidateRunner):
 
     def minimal(self, workload: int) -> tuple[Path, WasmModule]:
         """Return the module of a workload's minimal schedule."""
-        return self._written(minimal(self.workloads[workload], self.target), workload)
+        return self._written(minimal(self.workloads[workload], self.target))
 
     def module(self, number: int) -> tuple[Path, WasmModule]:
         """Return the module of a candidate."""
@@ -147,7 +147,6 @@ class EngineRunner(CandidateRunner):
         engine.write(contents.output, blank(self.arrays[-1]))
         self.running = module
 
-    def _written(self, function: tirx.PrimFunc, workload: int) -> tuple[Path, WasmModule]:
+    def _written(self, kernel: tirx.PrimFunc) -> tuple[Path, WasmModule]:
         folder = Path(tempfile.mkdtemp(prefix="module-", dir=self.folder))
-        arguments = self.workloads[workload].arguments()
-        return folder, write_kernel(function, arguments, self.target, folder)
+        return folder, write_kernel(kernel, self.target, folder)

@@ -14,9 +14,10 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import PointerType, PrimType
 
-from dlas.lowering.machine_code import stack_buffers
+from dlas.lowering.machine_code import size_of, stack_buffers
 from dlas.lowering.webassembly.halves import convert_by_integers
-from dlas.lowering.webassembly.plan import CallPlan, Place, aligned, size_of
+from dlas.lowering.webassembly.plan import CallPlan, Place
+from dlas.stack.engine import aligned
 
 RUN, CALL = "run", "call"
 """The functions that a host calls, see :class:`dlas.stack.engine.WasmModule`."""

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import tvm
-from tvm import relax
+from tvm import relax, tirx
 
+from dlas.errors import Unsupported, one_line
+from dlas.lowering.machine_code import size_of
 from dlas.stack import Array
-from dlas.stack.engine import ModuleTensor
+from dlas.stack.engine import ModuleTensor, aligned
 
-ALIGNMENT = 64
-"""Bytes that every array begins at a multiple of."""
 VIEWS = ("relax.reshape", "relax.memory.ensure_zero_offset")
 """Operators whose result lies where their input does. A *kernel* may be called reshape too, and is none."""
 ENDS = ("relax.memory.kill_tensor", "relax.memory.kill_storage")
@@ -77,8 +76,8 @@ def plan_network(module: tvm.IRModule, parameters: Sequence[Array]) -> CallPlan:
 
     Raises
     ------
-    NotImplementedError
-        If an operator is no call of a kernel: a network of this kind has no plan.
+    Unsupported
+        If an operator is no call of a kernel: such a network has no plan.
     """
     main = module["main"]
     plan, places = CallPlan(), dict[Any, Any]()
@@ -116,30 +115,19 @@ def plan_network(module: tvm.IRModule, parameters: Sequence[Array]) -> CallPlan:
         elif name in VIEWS or _is_view(value):
             places[variable] = place_of(value.args[0])
         elif name not in ENDS:
-            raise NotImplementedError(f"no kernel computes {str(value).splitlines()[0]}")
+            raise Unsupported(f"WebAssembly runs kernels alone, and none computes {one_line(str(value))}")
     result = main.body.body
     plan.output = ModuleTensor(places[result].offset, _shape(result), str(result.ty.dtype))
     return plan
 
 
-def plan_kernel(kernel: str, arguments: Sequence[Array]) -> CallPlan:
+def plan_kernel(name: str, kernel: tirx.PrimFunc) -> CallPlan:
     """Return the plan of a single call, whose last argument is its output and whose others are inputs."""
     plan = CallPlan()
-    places = [plan.input(array.shape, str(array.dtype)) for array in arguments]
-    plan.calls.append((kernel, places))
+    places = [plan.input(tuple(map(int, each.shape)), str(each.dtype)) for each in kernel.params]
+    plan.calls.append((name, places))
     plan.output = plan.inputs.pop()
     return plan
-
-
-def aligned(size: int) -> int:
-    """Return ``size`` rounded up to a multiple of :data:`ALIGNMENT`."""
-    return -(-size // ALIGNMENT) * ALIGNMENT
-
-
-def size_of(shape: Sequence[Any], dtype: Any) -> int:
-    """Return the bytes of an array or of a buffer."""
-    kind = tvm.DataType(str(dtype))
-    return math.prod(map(int, shape)) * -(-int(kind.bits) * int(kind.lanes) // 8)
 
 
 def _shape(variable: Any) -> tuple[int, ...]:

@@ -14,11 +14,13 @@ from tvm.relax.backend.cpu_generic import pipeline
 from dlas.lowering.target import tvm_target
 from dlas.lowering.webassembly.functions import CALL, RUN, callers, finish, lower_kernels, with_pointers
 from dlas.lowering.webassembly.linking import link
-from dlas.lowering.webassembly.plan import CallPlan, aligned, plan_kernel, plan_network
+from dlas.lowering.webassembly.plan import CallPlan, plan_kernel, plan_network
 from dlas.stack import Array, Target
-from dlas.stack.engine import ModuleTensor, WasmModule
+from dlas.stack.engine import ModuleTensor, WasmModule, aligned
 
 CODE, PARAMETERS, CONTENTS = "network.wasm", "parameters.bin", "network.json"
+KERNEL = "kernel"
+"""What a kernel that is written alone is called."""
 
 
 def write_network(
@@ -35,7 +37,7 @@ def write_network(
     ------
     MissingPackage
         If there is no linker.
-    NotImplementedError
+    Unsupported
         If ``main`` does more than to call kernels.
     """
     on = tvm_target(target)
@@ -47,12 +49,9 @@ def write_network(
     return _write(plan, kernels, on, folder)
 
 
-def write_kernel(
-    function: tirx.PrimFunc, arguments: Sequence[Array], target: Target, folder: Path
-) -> WasmModule:
+def write_kernel(kernel: tirx.PrimFunc, target: Target, folder: Path) -> WasmModule:
     """Write a scheduled kernel; its last argument is its output."""
-    plan = plan_kernel("kernel", arguments)
-    return _write(plan, {"kernel": function}, tvm_target(target), folder)
+    return _write(plan_kernel(KERNEL, kernel), {KERNEL: kernel}, tvm_target(target), folder)
 
 
 def read_module(folder: Path) -> WasmModule:

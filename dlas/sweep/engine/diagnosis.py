@@ -31,10 +31,10 @@ def examine(device: str | None = None) -> list[SystemCheck]:
     from dlas.axes.hardware.engines import WebAssemblyEngine
     from dlas.sweep.study import parts
 
-    made = parts.make("hardware", device, {})
-    if isinstance(made, WebAssemblyEngine):
-        return list(engine_diagnosis.checks(made))
-    profile = parts.find("hardware", device).fixed.get("profile")
+    part = parts.find("hardware", device)
+    if issubclass(part.cls, WebAssemblyEngine):
+        return list(engine_diagnosis.checks(part.make({})))
+    profile = part.fixed.get("profile")
     if profile is None:
         raise InputError(f"{device!r} has no profile, and only devices with one can be checked")
     return list(diagnosis.checks(profile))

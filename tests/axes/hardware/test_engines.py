@@ -21,7 +21,8 @@ from dlas.axes.hardware.drivers.chromium import ChromiumEngine
 from dlas.axes.hardware.drivers.node import NodeEngine
 from dlas.axes.hardware.drivers.wasmtime import WasmtimeEngine
 from dlas.axes.hardware.engines import WebAssemblyEngine
-from dlas.bench.engines import chromium, node
+from dlas.bench.engines import chromium
+from dlas.bench.engines.node import NodeJs
 from dlas.bench.engines.process import EngineFailed, PipedProgram
 from dlas.bench.measuring.disturbance import read
 from dlas.bench.measuring.machine import Machine
@@ -87,7 +88,9 @@ def test_samples_are_a_hundred_steps_of_the_clock() -> None:
 def test_an_engine_that_is_missing_is_unsupported_with_advice(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ENGINES[name], "missing", classmethod(lambda cls: "it is not there: install it"))
+    monkeypatch.setattr(
+        ENGINES[name].engine, "missing", classmethod(lambda cls: "it is not there: install it")
+    )
     device = made(name)
     assert device.unsupported() == "it is not there: install it"
     assert "engine" not in device.describe()
@@ -99,7 +102,7 @@ def test_an_engine_that_is_missing_is_unsupported_with_advice(
 def test_a_machine_without_a_linker_is_told_what_to_install(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ENGINES[name], "missing", classmethod(lambda cls: None))
+    monkeypatch.setattr(ENGINES[name].engine, "missing", classmethod(lambda cls: None))
     monkeypatch.setattr(engines, "linker", lambda: None)
     assert "dlas[web]" in str(made(name).unsupported())
 
@@ -201,7 +204,7 @@ def test_the_time_of_processes_that_this_one_started_is_counted() -> None:
 
 
 @needs_wasmtime
-@pytest.mark.skipif(node.missing() is not None, reason=str(node.missing()))
+@pytest.mark.skipif(NodeJs.missing() is not None, reason=str(NodeJs.missing()))
 def test_doctor_examines_an_engine(dlas_here: Command) -> None:
     for name in ("wasmtime", "node"):
         told = dlas_here("doctor", "--device", name)

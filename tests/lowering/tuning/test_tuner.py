@@ -243,7 +243,9 @@ def test_trials_are_medians() -> None:
 
 
 @needs_wasmtime
-@pytest.mark.parametrize(("trouble", "failed"), [(None, None), ("wrong", "wrong")])
+@pytest.mark.parametrize(
+    ("trouble", "failed"), [pytest.param(None, None, marks=pytest.mark.slow), ("wrong", "wrong")]
+)
 def test_an_engine_of_webassembly_checks_and_times_candidates(
     tmp_path: Path, trouble: str | None, failed: str | None
 ) -> None:

@@ -24,7 +24,7 @@ def converted(numbers: Array, dtype: str, folder: Path) -> Array:
     schedule = tvm.s_tir.Schedule(te.create_prim_func([given, result]))
     (loop,) = schedule.get_loops(schedule.get_sblock("result"))
     schedule.vectorize(schedule.split(loop, [None, 8])[1])
-    module = write_kernel(schedule.mod["main"], [numbers, np.empty(numbers.shape, dtype)], TARGET, folder)
+    module = write_kernel(schedule.mod["main"], TARGET, folder)
     engine = loaded(module, folder)
     engine.write(module.inputs[0], numbers)
     engine.run(1)

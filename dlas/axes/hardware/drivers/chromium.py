@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 from dlas.axes.hardware.engines import WebAssemblyEngine
-from dlas.bench.engines import chromium
 from dlas.bench.engines.chromium import Chromium
 from dlas.stack.engine import Engine
 
@@ -15,15 +14,7 @@ from dlas.stack.engine import Engine
 class ChromiumEngine(WebAssemblyEngine):
     """WebAssembly in a browser without a window or a network, which ends with the process that measures."""
 
-    @classmethod
-    def missing(cls) -> str | None:
-        """Return that there is no browser, or None."""
-        return chromium.missing()
-
-    @classmethod
-    def told(cls) -> dict[str, Any]:
-        """Return the browser's version."""
-        return chromium.told()
+    engine: ClassVar[type[Engine]] = Chromium
 
     def start(self) -> Engine:
         """Start the browser, and open a page."""

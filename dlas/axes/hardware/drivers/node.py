@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 from dlas.axes.hardware.engines import WebAssemblyEngine
-from dlas.bench.engines import node
 from dlas.bench.engines.node import NodeJs
 from dlas.stack.engine import Engine
 
@@ -15,15 +14,7 @@ from dlas.stack.engine import Engine
 class NodeEngine(WebAssemblyEngine):
     """WebAssembly in Node, a process that ends with the one that measures."""
 
-    @classmethod
-    def missing(cls) -> str | None:
-        """Return that it is not installed, or None."""
-        return node.missing()
-
-    @classmethod
-    def told(cls) -> dict[str, Any]:
-        """Return the versions of Node and of V8."""
-        return node.told()
+    engine: ClassVar[type[Engine]] = NodeJs
 
     def start(self) -> Engine:
         """Start Node."""

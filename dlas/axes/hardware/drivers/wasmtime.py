@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from dlas.axes.hardware.engines import WebAssemblyEngine
-from dlas.bench.engines import wasmtime
 from dlas.bench.engines.wasmtime import Wasmtime
 from dlas.bench.measuring.machine import use_threads
 from dlas.stack.engine import Engine
@@ -17,17 +16,8 @@ from dlas.stack.engine import Engine
 class WasmtimeEngine(WebAssemblyEngine):
     """WebAssembly in wasmtime, in the process that measures a point."""
 
+    engine: ClassVar[type[Engine]] = Wasmtime
     apart: ClassVar[bool] = False
-
-    @classmethod
-    def missing(cls) -> str | None:
-        """Return that it is not installed, or None."""
-        return wasmtime.missing()
-
-    @classmethod
-    def told(cls) -> dict[str, Any]:
-        """Return its version."""
-        return wasmtime.told()
 
     def prepare(self) -> None:
         """Bind this process to one processor."""
