@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -15,6 +17,7 @@ from dlas.lowering.kernels.convolutions import ConvolutionKernel, algorithm_name
 from dlas.lowering.kernels.kernel import schedule_kernel
 from dlas.lowering.lower import LoweredNetwork, lower_graph, schedule
 from dlas.stack import Algorithm, Array, Target
+from dlas.sweep.study import parts
 from dlas.testing.cases import CASES, Case, expected, graph, tensors
 from dlas.testing.faults import describe_fault
 from dlas.testing.guards import guard_kernels
@@ -48,6 +51,28 @@ def run_here(module: Any, arguments: Sequence[Array], target: Target = HOST) -> 
     first, second = outputs
     assert first.tobytes() == second.tobytes(), "two runs of one build give two results"
     return first
+
+
+def every_choice() -> dict[str, Algorithm]:
+    """Return every algorithm at its defaults, and with each other choice of an option that is one of a few.
+
+    Returns
+    -------
+    dict of Algorithm
+        By name; of those with another choice the option follows it, after a space.
+    """
+    found = {}
+    for name in parts.names("algorithm"):
+        found[name] = parts.make("algorithm", name, {})
+        cls = parts.find("algorithm", name).cls
+        hints = typing.get_type_hints(cls)
+        for option in dataclasses.fields(cls):
+            if typing.get_origin(hints[option.name]) is typing.Literal:
+                others = [value for value in typing.get_args(hints[option.name]) if value != option.default]
+                for value in others:
+                    made = parts.make("algorithm", name, {option.name: value})
+                    found[f"{name} {option.name}={value}"] = made
+    return found
 
 
 def check_algorithm(

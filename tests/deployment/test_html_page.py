@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 import time
 import zlib
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dlas.deployment.page.contents import Embedded, packed, restored, store
+from dlas.deployment.page.contents import ESCAPE, FLIPPED, Embedded, packed, restored, store
 from dlas.deployment.pictures import numbers
 from dlas.stack import Array
 from dlas.stack.engine import ModuleTensor, aligned
@@ -45,7 +44,18 @@ def test_equal_files_are_embedded_once() -> None:
     assert [embedded.add("code", text) for text in (b"one", b"two", b"one")] == [0, 1, 0]
     assert embedded.add("weights", b"one") == 0
     assert list(embedded.files) == ["code0", "code1", "weights0"]
-    assert zlib.decompress(base64.b64decode(packed(b"one"))) == b"one"
+
+
+def test_packed_bytes_are_text_without_what_html_changes() -> None:
+    content = np.random.default_rng(0).bytes(400_000)
+    text = packed(content)
+    assert not set(text) & {"\0", "\r", "<"}
+    assert len(text.encode("utf-16-le")) < 1.04 * len(content)
+    units = np.array([ord(unit) for unit in text[1:]], np.uint16)
+    escapes = np.flatnonzero(units == ESCAPE)
+    units[escapes + 1] ^= FLIPPED
+    deflated = np.delete(units, escapes).astype("<u2").tobytes()
+    assert zlib.decompress(deflated[: len(deflated) - int(text[0])]) == content
 
 
 @pytest.mark.parametrize("halves", [False, True])
@@ -149,7 +159,7 @@ def text(browser: Any, name: str) -> str:
 def test_a_page_runs_its_network_without_any_other_file(
     browser: Any, page: Path, sweep: Path, width: int
 ) -> None:
-    assert not re.findall(r'(?:src|href)="[^"]+"', page.read_text()), "it refers to no other file"
+    assert not re.findall(r'(?:src|href)="[^"]+"', page.read_text("utf-16")), "it refers to no other file"
     open_page(browser, page, width)
     assert re.search(r"differs from the network by \d\.\de-[6-9]", text(browser, "state"))
     assert float(text(browser, "latency").split()[0]) > 0
@@ -216,10 +226,10 @@ def test_a_flexible_network_has_a_slider_for_its_path(browser: Any, sweep: Path)
 @needs_wasmtime
 def test_a_damaged_page_says_so(browser: Any, page: Path, tmp_path: Path) -> None:
     damaged = tmp_path / "damaged.html"
-    start = page.read_text().index('id="expected0">') + len('id="expected0">')
+    start = page.read_text("utf-16").index('id="expected0">') + len('id="expected0">')
     wrong = packed(np.full(10, 7, np.float32).tobytes())
-    whole = page.read_text()
-    damaged.write_text(whole[:start] + wrong + whole[whole.index("<", start) :])
+    whole = page.read_text("utf-16")
+    damaged.write_text(whole[:start] + wrong + whole[whole.index("<", start) :], "utf-16")
     resize(browser, 1280)
     browser.get(damaged.as_uri())
     until(lambda: browser.execute_script("return document.documentElement.dataset.state") == "failed")

@@ -4,10 +4,25 @@ const MOST_BYTES = 64 * 2 ** 20;
 const MOST_PIXELS = 100e6;
 const LONGEST_S = 1;
 
-// The bytes of an embedded file: base64 of zlib's deflate.
+const ESCAPE = 0xe000;
+const FLIPPED = 0x8000;
+
+// Two bytes a character.  Those that text cannot hold follow an escape, their highest bit flipped.
+function bytesOf(text) {
+  const bytes = new Uint8Array(2 * text.length);
+  let size = 0;
+  for (let i = 1; i < text.length; i++) {
+    let unit = text.charCodeAt(i);
+    if (unit === ESCAPE) unit = text.charCodeAt(++i) ^ FLIPPED;
+    bytes[size++] = unit & 255;
+    bytes[size++] = unit >> 8;
+  }
+  return bytes.subarray(0, size - Number(text[0]));
+}
+
+// The bytes of an embedded file, which is packed by zlib's deflate.
 async function embedded(id) {
-  const packed = fromBase64($(id).textContent);
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const stream = new Blob([bytesOf($(id).textContent)]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 

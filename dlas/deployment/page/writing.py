@@ -95,9 +95,9 @@ def deploy_page(
             sample = load_sample(kept, program.network.key)
             say(add_checked(page, program, sample, float16_weights, engine))
     with replacing(target) as partial:
-        partial.write_text(
-            page.text(programs[0], load_sample(kept, programs[0].network.key)), encoding="utf-8"
-        )
+        text = page.text(programs[0], load_sample(kept, programs[0].network.key))
+        # A byte order mark, which counts more than what a server says of a page's encoding.
+        partial.write_text(text, encoding="utf-16", newline="\n")
     say(f"{target.stat().st_size:,} bytes, of weights of {page.weights_bytes:,} bytes")
     return target
 

@@ -24,12 +24,12 @@ from dlas.bench.processes.forking import fork
 from dlas.errors import Unsupported
 from dlas.lowering.webassembly.writing import CODE, write_kernel
 from dlas.stack.engine import Engine, WasmModule
+from dlas.testing.engines import loaded
 from tests.fixtures.processes import descendants, running, wait_for
-from tests.fixtures.webassembly import TARGET, loaded, needs_wasmtime
+from tests.fixtures.webassembly import TARGET, needs_chromium, needs_wasmtime
 
 pytestmark = needs_wasmtime
 needs_node = pytest.mark.skipif(NodeJs.missing() is not None, reason=str(NodeJs.missing()))
-needs_chromium = pytest.mark.skipif(Chromium.missing() is not None, reason=str(Chromium.missing()))
 PROCESSES = [
     pytest.param(lambda: NodeJs(relaxed=True), id="node", marks=needs_node),
     pytest.param(Chromium, id="chromium", marks=[pytest.mark.ci, needs_chromium]),

@@ -9,9 +9,11 @@ import numpy as np
 import tvm
 from tvm import te
 
+from dlas.bench.engines.wasmtime import Wasmtime
 from dlas.lowering.webassembly.writing import write_kernel
 from dlas.stack import Array
-from tests.fixtures.webassembly import TARGET, loaded, needs_wasmtime
+from dlas.testing.engines import loaded
+from tests.fixtures.webassembly import TARGET, needs_wasmtime
 
 pytestmark = needs_wasmtime
 EVERY_HALF = np.arange(2**16, dtype=np.uint16).view(np.float16)
@@ -25,7 +27,7 @@ def converted(numbers: Array, dtype: str, folder: Path) -> Array:
     (loop,) = schedule.get_loops(schedule.get_sblock("result"))
     schedule.vectorize(schedule.split(loop, [None, 8])[1])
     module = write_kernel(schedule.mod["main"], TARGET, folder)
-    engine = loaded(module, folder)
+    engine = loaded(module, folder, Wasmtime())
     engine.write(module.inputs[0], numbers)
     engine.run(1)
     return engine.read(module.output)

@@ -19,7 +19,8 @@ from dlas.lowering.webassembly.linking import link
 from dlas.networks.torch.network import TorchNetwork
 from dlas.stack import Facts
 from dlas.sweep.study import parts
-from tests.fixtures.webassembly import TARGET, loaded, needs_wasmtime
+from dlas.testing.engines import loaded
+from tests.fixtures.webassembly import TARGET, needs_wasmtime
 
 pytestmark = needs_wasmtime
 
@@ -102,7 +103,7 @@ def test_a_kernel_is_no_view_whatever_it_is_called(tmp_path: Path) -> None:
         builder.emit_func_output(output)
     written = writing.write_network(builder.get(), [], TARGET, tmp_path)
     assert written.calls == ("reshape_transpose", "double"), "the reshape is a view"
-    engine = loaded(written, tmp_path)
+    engine = loaded(written, tmp_path, Wasmtime())
     array = np.arange(24, dtype=np.float32).reshape(4, 6)
     engine.write(written.inputs[0], array)
     engine.run(1)
