@@ -27,6 +27,7 @@ assert old is new and new.__name__ == new.__spec__.name == "dlas.axes.compressio
 """
 
 
+@pytest.mark.slow
 def test_a_module_is_one_under_both_names_and_its_users_are_told_once() -> None:
     ran = subprocess.run([sys.executable, "-c", SAME], cwd=ROOT, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr

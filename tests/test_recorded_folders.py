@@ -118,6 +118,7 @@ def test_commands_read_half_a_folder(words: list[str], said: str, home: Path, dl
     assert said in done(dlas_here(*words))
 
 
+@pytest.mark.slow
 def test_an_interrupted_sweep_goes_on(home: Path, dlas_here: Command) -> None:
     before = (home / "sweep/results.jsonl").read_bytes()
     assert before.count(b"\n") == EXPECTED["sweep"]["rows"]
@@ -262,6 +263,7 @@ def test_parts_of_a_users_own_keep_their_contracts(
     assert f"{' '.join(words)}: {kept}" in said
 
 
+@pytest.mark.slow
 def test_a_study_of_such_parts_goes_on(home: Path, dlas_here: Command) -> None:
     before = (home / "own_parts/results.jsonl").read_bytes()
     done(dlas_here("run", "own_parts", "--in-process", "--anyway"))

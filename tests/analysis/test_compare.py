@@ -247,6 +247,7 @@ def test_many_values_continue_in_further_tables(tmp_path: Path, width: int) -> N
 TIMES = st.lists(st.tuples(st.floats(1, 5), st.floats(1, 5), st.integers(0, 99)), min_size=1, max_size=4)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(TIMES, st.sampled_from([0.0, 0.05, 0.5]))
 def test_exchanging_the_baseline_inverts_every_ratio(
@@ -274,6 +275,7 @@ def test_exchanging_the_baseline_inverts_every_ratio(
 STATUS = st.sampled_from(["ok", "failed", "absent"])
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(STATUS, STATUS, STATUS), min_size=1, max_size=6))
 def test_every_row_is_matched_or_counted(

@@ -86,6 +86,7 @@ def test_products_written_out_are_those_of_the_matrices(tile: int) -> None:
         np.testing.assert_array_equal(written.numpy(), matrix @ vector)
 
 
+@pytest.mark.slow
 def test_the_small_tile_keeps_the_contract() -> None:
     edges = {"odd sizes", "asymmetric padding", "bias, residual, relu"}
     cases = [case for case in CASES if case.conv.name in edges]
@@ -93,6 +94,7 @@ def test_the_small_tile_keeps_the_contract() -> None:
     assert check_algorithm(Winograd(tile=2), cases=cases) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tile", POINTS)
 def test_many_channels_round_as_little_as_is_stated(tile: Literal[2, 4]) -> None:
     assert check_case(Winograd(tile), Case(replace(PLAIN, c=512))) is None

@@ -224,6 +224,7 @@ class Bare(Direct):
         return ()
 
 
+@pytest.mark.slow
 def test_metaschedule_builds_what_a_search_chose(tmp_path: Path) -> None:
     small, x = network(), images(1)
     cpu = parts.make("hardware", "local_cpu", {"threads": 1})

@@ -85,6 +85,7 @@ def test_small_weights_stay_other_than_zero_and_large_ones_finite(workspace: Wor
     assert np.isfinite(weight).all() and made.facts.nonzeros == 5
 
 
+@pytest.mark.slow
 def test_digits_are_told_apart_as_well(workspace: Workspace) -> None:
     dense, data = trained()
     made = Float16().compress(dense, data, workspace).facts

@@ -151,6 +151,7 @@ def killed_in(axes: str, root: Path, countdown: int) -> None:
     make_network(point, root)
 
 
+@pytest.mark.slow
 def test_killed_at_any_step_it_resumes_to_the_same_weights(tmp_path: Path, trainings: list[int]) -> None:
     axes = LEVELS.replace("epochs = 7", "epochs = 14") % 0.7  # two epochs of three batches a level
     expected = [each.files for each in make_network(the_point(axes), tmp_path / "undisturbed")]
@@ -323,6 +324,7 @@ def finish(folder: Path, axes: str) -> list[Row]:
     return list(read_rows(folder / "out"))
 
 
+@pytest.mark.slow
 def test_what_cannot_be_pruned_is_a_row_with_its_reason(tmp_path: Path) -> None:
     onnx.save(as_onnx(tiny(), None), tmp_path / "tiny.onnx")
     save_file(nn.Conv2d(3, 8, 3).state_dict(), tmp_path / "another.safetensors")

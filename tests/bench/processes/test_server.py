@@ -123,6 +123,7 @@ def test_what_a_task_imports_is_there_for_it_and_all_that_follow(
         assert until_end(server)[1].results == [expected]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spawned", [False, True])
 def test_what_the_sweep_has_imported_of_this_package_is_there(spawned: bool, tmp_path: Path) -> None:
     with closing(WorkerServer(spawned)) as server:
@@ -204,6 +205,7 @@ def test_memory_shared_by_forking_counts_once(
     assert until_end(server)[1].stopped == stopped
 
 
+@pytest.mark.slow
 def test_many_jobs_at_a_time(server: WorkerServer, tmp_path: Path) -> None:
     place = tmp_path / "met"
     place.mkdir()

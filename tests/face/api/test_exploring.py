@@ -90,6 +90,7 @@ def test_the_table_marks_predictions_and_compares_them_with_nothing(explored: Pa
     assert text.count("]≈") == len(predicted) and "≈ was predicted and not measured" in text
 
 
+@pytest.mark.slow
 def test_the_report_has_predictions_in_a_section_of_their_own(explored: Path) -> None:
     context = context_of([explored])
     predicted = dlas.read(explored, predictions=True).query("status == 'predicted'")
@@ -278,6 +279,7 @@ def test_few_points_are_told_to_be_few(tmp_path: Path) -> None:
     assert "few:" not in printed(more.shown, 300)
 
 
+@pytest.mark.slow
 def test_a_filter_by_status_does_not_bring_back_predictions_of_what_was_measured(tmp_path: Path) -> None:
     dlas.explore(PLAIN, tmp_path / "out", share=0.4, **OPTIONS)
     assert len(table(tmp_path / "out", where="status=predicted").frame) == 10
@@ -288,6 +290,7 @@ def test_a_filter_by_status_does_not_bring_back_predictions_of_what_was_measured
     assert len(table(tmp_path / "out", where="status=predicted").frame) == 3
 
 
+@pytest.mark.slow
 def test_a_report_of_predictions_alone_shows_them(explored: Path, tmp_path: Path) -> None:
     folder = tmp_path / "alone"
     folder.mkdir()
@@ -331,6 +334,7 @@ def scratch(row: Row) -> int:
     return int(row.compiler.get("scratch_bytes", 0))
 
 
+@pytest.mark.slow
 def test_for_the_fastest_all_race_and_those_that_came_near_are_measured_in_full(tmp_path: Path) -> None:
     view = dlas.explore(RIVALS, tmp_path / "out", goal="fastest", **OPTIONS)
     full = list(read_rows(tmp_path / "out"))
@@ -350,6 +354,7 @@ def test_for_the_fastest_all_race_and_those_that_came_near_are_measured_in_full(
     assert (times_written(tmp_path / "out"), times_written(tmp_path / "out" / "race")) == before
 
 
+@pytest.mark.slow
 def test_what_was_measured_for_the_rest_is_a_rival_in_the_race(tmp_path: Path) -> None:
     dlas.explore(RIVALS, tmp_path / "out", share=0.5, **OPTIONS)
     before = {each.id for each in read_rows(tmp_path / "out")}

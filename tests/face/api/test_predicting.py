@@ -97,6 +97,7 @@ def test_no_analysis_takes_them_for_measured(predicted: Path, tmp_path: Path) ->
     assert not compared["matched"][compared["status"] == "predicted"].any()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("same_threads_afterwards")
 def test_a_points_features_are_those_of_its_row(fitted: Path, predicted: Path, tmp_path: Path) -> None:
     one = {**STUDY, "axes": {**STUDY["axes"], "batch": [8]}, "measure": {"repeats": 1, "layer_repeats": 1}}

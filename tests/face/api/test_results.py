@@ -47,6 +47,7 @@ def test_a_comparison_is_a_frame_of_speedups(folder: Path) -> None:
         dlas.compare(folder, "compilr")
 
 
+@pytest.mark.slow
 def test_observations_choices_and_the_report(folder: Path, tmp_path: Path) -> None:
     found = dlas.observations(folder)
     assert found.frame["observation"].nunique() == 13 and set(found.frame["verdict"]) == {"not enough data"}

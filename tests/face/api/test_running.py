@@ -31,6 +31,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DLAS_CACHE", str(tmp_path / "cache"))
 
 
+@pytest.mark.slow
 def test_a_study_runs_in_any_thread_and_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     handlers = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
     frames = []

@@ -179,6 +179,7 @@ def test_candidates_are_called_by_what_differs(made: Path, tmp_path: Path) -> No
     assert best["label"] == f"ofa_mobilenet_v3(subnet={subnet}, width=1.2)"
 
 
+@pytest.mark.slow
 def test_a_subnetwork_to_train_keeps_memory_and_time(tmp_path: Path) -> None:
     rows = write(tmp_path / "rows", list(training_rows()))
     bounds = {"peak_memory_bytes": 4e9, "latency_s": 9.0}
@@ -441,6 +442,7 @@ def test_winners_are_measured_again_and_the_report_shows_them(tmp_path: Path) ->
         dlas.search(study, out, estimator="measure", maximise="accuracy", within={"latency_s": 10.0}, **given)
 
 
+@pytest.mark.slow
 def test_several_bounds_are_kept_at_once(made: Path, tmp_path: Path) -> None:
     rows = dlas.read(made / "rows").assign(**{"energy_j": lambda frame: 30 - 1000 * frame["latency_s"] / 2})
     kept = [

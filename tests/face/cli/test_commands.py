@@ -29,6 +29,7 @@ def study(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_run_table_compare_show_export(tmp_path: Path, study: Path, dlas_here: Command) -> None:
     ran = dlas(tmp_path, "run", "study.toml", "--out", "out")
     assert ran.returncode == 0, ran.stderr
@@ -53,6 +54,7 @@ def test_run_table_compare_show_export(tmp_path: Path, study: Path, dlas_here: C
         assert (tmp_path / name).stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_a_step_can_be_debugged_in_process(tmp_path: Path, study: Path) -> None:
     study.write_text(STUBS.replace("tests.fixtures.stubs:StubModel", "debugged:Debugged"))
     (tmp_path / "debugged.py").write_text(DEBUGGED)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 COUNTED = """
 import os, sys
 import torch
@@ -29,6 +31,7 @@ run_command()
 """
 
 
+@pytest.mark.slow
 def test_importing_tvm_counts_gpus_without_cuda() -> None:
     ended = subprocess.run([sys.executable, "-c", COUNTED], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")

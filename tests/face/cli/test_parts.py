@@ -97,6 +97,7 @@ def mine(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_check_holds_a_users_own_algorithm_to_the_contract(mine: Path) -> None:
     checked = dlas(mine, "check", "algorithm", "mine:Mine")
     assert checked.returncode == 0, checked.stderr
@@ -104,6 +105,7 @@ def test_check_holds_a_users_own_algorithm_to_the_contract(mine: Path) -> None:
     assert "declines 'depthwise': only groups of one" in checked.stdout
 
 
+@pytest.mark.slow
 def test_check_goes_through_all_convolutions_and_says_which_are_wrong(mine: Path) -> None:
     checked = dlas(mine, "check", "algorithm", "mine:Mine", "faulty=true", "fault=double")
     assert checked.returncode == 1

@@ -78,6 +78,7 @@ def test_table_compare_and_show_print_json(dlas_here: Command) -> None:
     assert shown["latency_s"] == ROWS[2].latency_s
 
 
+@pytest.mark.slow
 def test_every_command_tells_which_points_of_a_study_have_no_row(dlas_here: Command) -> None:
     keep(Path("rows"), 'name = "s"\n', 9)
     told = "rows has rows of 4 of the 9 points of its study; 5 missing, to go on: dlas run rows"

@@ -16,6 +16,7 @@ from tests.fixtures.rows import row, write
 SMALL = 'name = "small"\n[axes]\nbatch = [1, 8]\n'
 
 
+@pytest.mark.slow
 def test_a_study_is_looked_at_run_in_part_and_gone_on_with_from_its_folder(
     tmp_path: Path, dlas_here: Command
 ) -> None:
@@ -95,6 +96,7 @@ def test_a_share_of_a_study_is_measured_and_the_rest_predicted(tmp_path: Path, d
     assert "out has rows of 5 of the 6 points of its study; 1 predicted\n" in compared
 
 
+@pytest.mark.slow
 def test_points_are_chosen_as_rows_are(tmp_path: Path, dlas_here: Command) -> None:
     (tmp_path / "small.toml").write_text(SMALL)
     assert "1 point to run" in dlas_here("run", "small.toml", "--dry-run", "--where", "batch=8").stdout

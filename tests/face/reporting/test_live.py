@@ -40,6 +40,7 @@ def told(page: LivePage) -> str:
     return str(page.state()["line"])
 
 
+@pytest.mark.slow
 def test_a_page_is_made_when_rows_arrive_and_takes_a_tenth_of_a_core(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

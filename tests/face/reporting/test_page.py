@@ -131,6 +131,7 @@ def test_every_section_is_present_or_listed_as_missing(page: Page, tmp_path: Pat
     assert "title-absent" in titles and len(titles) - 1 + missing == len(SECTIONS) and missing > 3
 
 
+@pytest.mark.slow
 def test_every_figure_has_a_sentence_and_every_axis_a_title(tmp_path: Path, rows: list[Row]) -> None:
     found = [section for section in sections_of(tmp_path, rows) if isinstance(section, Section)]
     blocks = [block for section in found for block in section.blocks]
@@ -163,6 +164,7 @@ def test_tables_are_tables_and_pictures_have_words(page: Page) -> None:
     assert page.all("html")[0]["lang"] == "en" and page.all("main") and page.all("nav")
 
 
+@pytest.mark.slow
 def test_curves_of_tuning_are_drawn_and_damaged_ones_are_counted(tmp_path: Path) -> None:
     rows = sweep(models=1, batches=(1,))
     page = page_of(tmp_path, rows)
@@ -176,6 +178,7 @@ def test_curves_of_tuning_are_drawn_and_damaged_ones_are_counted(tmp_path: Path)
     assert "damaged and left out: 1." in Page(tmp_path / "report.html").text
 
 
+@pytest.mark.slow
 def test_a_report_may_be_of_several_folders_and_of_some_rows(tmp_path: Path) -> None:
     folders = [write(tmp_path / "one", [row()]), write(tmp_path / "two", [row(batch=8), failing(batch=4)])]
     report(folders, tmp_path / "all.html")
@@ -187,6 +190,7 @@ def test_a_report_may_be_of_several_folders_and_of_some_rows(tmp_path: Path) -> 
     assert not (tmp_path / "none.html").exists()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_written_is_one_message(tmp_path: Path) -> None:
     folder = write(tmp_path / "sweep", [row()])
     with pytest.raises(InputError, match=r"cannot write .*sweep"):
@@ -204,6 +208,7 @@ def test_the_page_asks_the_network_for_nothing(page: Page) -> None:
     assert [each["href"] for each in page.all("link")] == ["data:,"]
 
 
+@pytest.mark.slow
 def test_text_from_rows_is_text(tmp_path: Path) -> None:
     rows = [
         row(
@@ -226,6 +231,7 @@ def test_text_from_rows_is_text(tmp_path: Path) -> None:
     assert not [name for _, found in page.elements for name in found if name.startswith("on")]
 
 
+@pytest.mark.slow
 def test_neither_torch_nor_tvm_is_imported(tmp_path: Path) -> None:
     write(tmp_path, sweep(models=1, batches=(1,)))
     script = f"""
@@ -250,6 +256,7 @@ def test_odd_rows_give_a_sensible_page(tmp_path: Path, name: str) -> None:
     assert page.all("section", id="summary") and page.all("section", id="observations")
 
 
+@pytest.mark.slow
 def test_reasons_do_not_make_the_page_large(tmp_path: Path) -> None:
     rows = [failing(batch=n, reason=f"{n} " + "x" * 100_000) for n in range(1, 200)]
     page_of(tmp_path, rows)

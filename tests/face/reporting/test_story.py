@@ -59,6 +59,7 @@ def test_the_fastest_and_the_runtime_that_it_beats_are_named(context: Context) -
     assert "2.00 times as fast as the fastest runtime, onnxruntime." in told[1]
 
 
+@pytest.mark.slow
 def test_a_promise_stands_beside_the_gain(context: Context) -> None:
     (promise,) = [text for text in story(context) if text.startswith("By the work")]
     assert "weight_pruning(level=0.9) would make the network 10.0 times as fast; it makes it 2.5" in promise

@@ -19,6 +19,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("training"), list(training_rows()))
 
 
+@pytest.mark.slow
 def test_latency_and_memory_are_drawn_by_batch_size(rows: Path, tmp_path: Path) -> None:
     dlas.report(rows, tmp_path / "report.html", files=True)
     files = {path.name for path in (tmp_path / "report_files").rglob("*.svg")}
@@ -29,6 +30,7 @@ def test_latency_and_memory_are_drawn_by_batch_size(rows: Path, tmp_path: Path) 
     assert page.count('"batch"') or str(BATCHES[-1]) in page
 
 
+@pytest.mark.slow
 def test_operators_are_drawn_by_class(rows: Path, tmp_path: Path) -> None:
     timed: list[Layer] = [
         {**layer, "latency_s": 1e-4, "backward_s": 3e-4 if layer["operator"] == "Conv" else 0.0}
@@ -44,6 +46,7 @@ def test_operators_are_drawn_by_class(rows: Path, tmp_path: Path) -> None:
     assert any(name.startswith("operators") for name in files), files
 
 
+@pytest.mark.slow
 def test_a_predictor_is_shown_with_its_errors_by_group(rows: Path, tmp_path: Path) -> None:
     dlas.fit("additive", rows, target="latency_s", to=tmp_path / "p", hold_out="compression.level")
     dlas.report(rows, tmp_path / "report.html", predictors=[tmp_path / "p"])

@@ -112,6 +112,7 @@ def said(*words: str) -> str:
     return done.output
 
 
+@pytest.mark.slow
 def test_tune_list_export_merge_and_a_study_that_finds_it_all_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,6 +109,7 @@ def test_what_is_on_record_is_not_tried_again(tmp_path: Path, cpu: Hardware) -> 
     assert Counter(trace.read_text().splitlines()) == applied
 
 
+@pytest.mark.slow
 def test_few_trials_choose_alike_whether_many_are_on_record_or_not(tmp_path: Path, cpu: Hardware) -> None:
     few, many = replace(EIGHT, trials=3), replace(EIGHT, trials=8)
     tune_one(tmp_path, cpu, Tiled(), many)
@@ -125,6 +126,7 @@ def test_few_trials_choose_alike_whether_many_are_on_record_or_not(tmp_path: Pat
     assert len(alone.records.trials) == 3
 
 
+@pytest.mark.slow
 def test_a_longer_search_goes_on_where_a_shorter_one_ended(tmp_path: Path, cpu: Hardware) -> None:
     short = tune_one(tmp_path, cpu, Tiled(), replace(EIGHT, trials=3))
     long = tune_one(tmp_path, cpu, Tiled(), EIGHT)
@@ -164,6 +166,7 @@ def test_names_do_not_tell_workloads_apart_and_tails_and_shapes_do() -> None:
     assert Workload.of(without_tail).digest not in digests
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", [0.2, 0.5, 0.8])
 def test_a_killed_search_goes_on_with_nothing_lost_or_tried_twice(
     tmp_path: Path, cpu: Hardware, moment: float
@@ -197,6 +200,7 @@ def _wait_for_trials(folder: Path, count: int) -> None:
     raise AssertionError("no trial within a minute")
 
 
+@pytest.mark.slow
 def test_layers_share_trials_by_their_weight_in_the_networks_time(tmp_path: Path, cpu: Hardware) -> None:
     large = replace(CONV, h=40, w=40)
     layers = [kernel(Tiled(), "small"), *(kernel(Tiled(), f"large{i}", large) for i in range(3))]

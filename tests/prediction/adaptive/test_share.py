@@ -153,6 +153,7 @@ def test_batches_go_on_to_the_share_and_none_is_measured_twice(space: Space, tru
     assert len(recorder.batches) > 2
 
 
+@pytest.mark.slow
 def test_an_interrupted_exploration_goes_on_and_a_larger_share_extends_it(
     space: Space, truth: list[float]
 ) -> None:
@@ -178,6 +179,7 @@ def test_a_chosen_tenth_says_more_than_a_random_one(space: Space, truth: list[fl
     assert statistics.mean(chosen) < 0.06
 
 
+@pytest.mark.slow
 def test_intervals_cover_what_was_not_measured(space: Space, truth: list[float]) -> None:
     shares = []
     for seed in range(3):

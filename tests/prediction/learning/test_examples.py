@@ -57,6 +57,7 @@ def look(folders: list[Path], to: Path) -> None:
     read_points(folders, TARGET, kernels=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "times"), [(fit, 1), (evaluate, 1), (report, 2), (look, 1)])
 def test_a_command_reads_the_rows_of_each_folder_once_and_a_report_its_details_too(
     command: Callable[[list[Path], Path], None], times: int, openings: Counter[Path], tmp_path: Path

@@ -56,6 +56,7 @@ def error_and_rank(predictor: Predictor, samples: Samples, fitted: int, folder: 
     )
 
 
+@pytest.mark.slow
 def test_ten_cells_tell_the_others_on_devices_of_other_kinds(cells: Path, tmp_path: Path) -> None:
     frame = dlas.read(cells)
     assert len([name for name in map(str, frame) if name.startswith("feature.")]) == 11

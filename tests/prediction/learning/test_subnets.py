@@ -189,6 +189,7 @@ def test_an_interval_of_sizes_that_no_row_had_changes_no_prediction(phone: Point
     assert never == pytest.approx(none, rel=1e-6) and seen != pytest.approx(none, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_the_exact_size_helps_the_perceptron(phone: Points, tmp_path: Path) -> None:
     exact, blurred = (SubnetMlp(size=size, epochs=40, settings=1) for size in ("exact", "intervals"))
     errors = [rmse(each, of(phone, each), 400, tmp_path) for each in (exact, blurred)]
@@ -200,6 +201,7 @@ def fit(rows: Path, part: str, to: Path, *where: str, **options: Any) -> Path:
     return to
 
 
+@pytest.mark.slow
 def test_ten_rows_carry_predictors_over_to_another_device(
     published: Path, gpus: Points, tmp_path: Path
 ) -> None:
@@ -224,6 +226,7 @@ def test_ten_rows_carry_predictors_over_to_another_device(
         Mixture(" , ").verify()
 
 
+@pytest.mark.slow
 def test_a_perceptron_is_carried_over_by_its_last_layer(
     published: Path, few: Path, gpus: Points, tmp_path: Path
 ) -> None:
@@ -255,6 +258,7 @@ def test_a_changed_base_is_refused(few: Path, tmp_path: Path) -> None:
         Mixture(str(base)).verify()
 
 
+@pytest.mark.slow
 def test_sums_of_a_table_are_its_blocks(few: Path, tmp_path: Path) -> None:
     shapes = ofa(1.2)
     seconds = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from dlas.prediction.learning.fitting import fit
 from dlas.prediction.learning.metrics import relative_errors
@@ -24,6 +25,7 @@ def predicted_errors(name: str, drawn: Points, networks: Points) -> np.ndarray:
     return relative_errors(fit(part, samples, say=lambda line: None).predict(tried), tried.target)
 
 
+@pytest.mark.slow
 def test_kernels_of_drawn_networks_add_up_to_networks_held_out() -> None:
     drawn = read_points([KEPT / "rows"], "latency_s", SETTING, kernels=True)
     networks = read_points([KEPT / "networks"], "latency_s", [*SETTING, f"model in {HELD_OUT}"], kernels=True)

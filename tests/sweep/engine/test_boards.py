@@ -137,6 +137,7 @@ class Away(StubHardware):
         return super().load(compiler, folder, network)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("absent", "expected"), [(1, "ok"), (99, "failed")])
 def test_a_board_that_is_away_is_tried_again_and_the_rest_goes_on(
     tmp_path: Path, absent: int, expected: str

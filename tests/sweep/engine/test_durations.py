@@ -11,6 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dlas.bench.store.cache import NOTES
 from dlas.stack import Data, Images, Network, Program, Target, Workspace
 from dlas.sweep.rows.results import Row
@@ -86,6 +88,7 @@ def test_a_row_says_when_it_was_measured_and_its_steps_do_not_count_the_measurem
     assert datetime.fromisoformat(stopped.started or "").timestamp() >= int(built)
 
 
+@pytest.mark.slow
 def test_the_time_of_an_artifact_survives_an_interruption_and_is_marked_where_others_use_it(
     tmp_path: Path,
 ) -> None:

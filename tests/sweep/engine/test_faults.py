@@ -248,6 +248,7 @@ def test_a_damaged_artifact_is_noticed_and_made_again(tmp_path: Path, kind: str,
     assert [row.status for row in rows(tmp_path)] == ["ok", "ok"]
 
 
+@pytest.mark.slow
 def test_two_sweeps_share_a_cache_and_train_once(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     model = f'name = "tests.fixtures.stubs:StubModel", factor = [1.0, 2.0], seconds = 0.3, trace = "{trace}"'
@@ -265,6 +266,7 @@ def test_two_sweeps_share_a_cache_and_train_once(tmp_path: Path) -> None:
     assert {row.status for row in rows(tmp_path / "a")} == {"ok"}
 
 
+@pytest.mark.slow
 def test_jobs_run_networks_side_by_side_and_start_none_while_measuring(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -306,6 +308,7 @@ def test_the_device_belongs_to_one_sweep_at_a_time(tmp_path: Path) -> None:
     again.release()
 
 
+@pytest.mark.slow
 def test_the_cache_stays_within_its_limit(tmp_path: Path) -> None:
     options = "number = [0, 1, 2, 3, 4, 5, 6, 7], padding_bytes = 100000"
     compiler = f'name = "tests.fixtures.stubs:StubCompiler", {options}'

@@ -24,6 +24,7 @@ compiler = [
 """
 
 
+@pytest.mark.slow
 def test_the_rows_are_the_same(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     study = study_of(STUDY.replace("{ ", "{").replace(" }", "}"))
     for name in ("forked", "here"):

@@ -109,6 +109,7 @@ class Reworded(ast.NodeTransformer):
         return node
 
 
+@pytest.mark.slow
 def test_docstrings_change_no_key() -> None:
     edits = {name: ast.unparse(Reworded().visit(ast.parse(SourceTree().text(name)))) for name in modules()}
     assert sum(text.count("Something else.") for text in edits.values()) > 1000

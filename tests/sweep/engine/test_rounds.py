@@ -71,6 +71,7 @@ def by_place(found: list[Row]) -> dict[str, Row]:
     return {row.hardware["place"]: row for row in found}
 
 
+@pytest.mark.slow
 def test_an_unstable_point_is_measured_again_after_all_others_and_the_steadier_round_is_kept(
     tmp_path: Path,
 ) -> None:
@@ -108,6 +109,7 @@ def test_an_unstable_point_is_measured_again_after_all_others_and_the_steadier_r
     assert found["passes"].reason is None
 
 
+@pytest.mark.slow
 def test_a_sweep_that_ends_before_the_second_round_measures_again_when_it_goes_on(tmp_path: Path) -> None:
     study = study_of(f"hardware = [{shaky(tmp_path, 'here', '3 4 0.5')}]")
     run(study, tmp_path)
@@ -121,6 +123,7 @@ def test_a_sweep_that_ends_before_the_second_round_measures_again_when_it_goes_o
     assert (row.latency_s[0], row.status, len(measured(tmp_path))) == (0.5, "ok", 3)
 
 
+@pytest.mark.slow
 def test_unstable_points_alone_are_measured_again_on_demand(tmp_path: Path) -> None:
     places = [("shaky", "3 4 0.5"), ("steady", "0.5")]
     study = study_of(f"hardware = [{', '.join(shaky(tmp_path, *each) for each in places)}]")

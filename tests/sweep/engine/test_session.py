@@ -83,6 +83,7 @@ def test_a_run_says_how_it_began_and_ended(tmp_path: Path) -> None:
     assert last.startswith("rows written: 1 failed, 1 ok; kept from before: 0; measured: 1.")
 
 
+@pytest.mark.slow
 def test_a_fork_is_made_when_a_session_is_opened_and_never_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

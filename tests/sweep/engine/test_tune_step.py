@@ -33,6 +33,7 @@ def on_file(folder: Path) -> Records:
     return records
 
 
+@pytest.mark.slow
 def test_a_tuned_row_says_what_was_tried_and_its_curve_lies_beside(tmp_path: Path) -> None:
     run(tiled("[3, 8]"), tmp_path)
     few, many = sorted(rows(tmp_path), key=lambda row: row.compiler.get("trials", 8))
@@ -49,6 +50,7 @@ def test_a_tuned_row_says_what_was_tried_and_its_curve_lies_beside(tmp_path: Pat
     assert not list((tmp_path / "cache" / "work").iterdir())
 
 
+@pytest.mark.slow
 def test_two_studies_share_what_was_tried_and_the_cache_limit_spares_it(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     more = f', trace = "{trace}"'
@@ -66,6 +68,7 @@ def test_two_studies_share_what_was_tried_and_the_cache_limit_spares_it(tmp_path
     assert Counter(trace.read_text().split()) == applied
 
 
+@pytest.mark.slow
 def test_no_valid_candidate_is_a_failed_row_in_the_words_of_most(tmp_path: Path) -> None:
     run(tiled(more=", broken = [true, false]"), tmp_path)
     good, bad = sorted(rows(tmp_path), key=lambda row: row.status != "ok")
@@ -73,6 +76,7 @@ def test_no_valid_candidate_is_a_failed_row_in_the_words_of_most(tmp_path: Path)
     assert "8 x build: ValueError: no point can be scheduled" in (bad.reason or "")
 
 
+@pytest.mark.slow
 def test_a_search_over_its_time_is_a_timeout_and_what_it_tried_is_kept(tmp_path: Path) -> None:
     study = tiled(more=', trouble_at = "hang"')
     study = study.with_limits(tune=12.0)
@@ -87,6 +91,7 @@ def _trials(folder: Path) -> int:
     return paths[0].read_text().count('{"trial"') if paths else 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("victim", ["sweep", "child"])
 def test_killed_in_the_middle_it_goes_on_with_nothing_lost_or_tried_twice(
     tmp_path: Path, victim: str
@@ -133,6 +138,7 @@ def _children(pid: int) -> list[str]:
         return []
 
 
+@pytest.mark.slow
 def test_nothing_starts_while_a_search_has_the_device(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
