@@ -34,11 +34,16 @@ PAGE = Path(__file__).with_suffix(".md")
 GROUPS = {
     "The point": "study dataset model compression algorithm compiler hardware batch task seed measure",
     "Its result": "id status reason step started seconds waited cached",
-    "Times": "latency_s slice_samples calls_per_sample bound first_run_s cpu_s energy_j",
+    "Times": "latency_s slice_samples calls_per_sample bound first_run_s cpu_s",
+    "Energy and power": (
+        "energy_j power_w power_rails_w idle_power_w power_sensor power_readings power_missing power_drift"
+        " power_note"
+    ),
     "Counts": "instructions cycles cache_misses counter kernel_instructions count_note",
     "Disturbances": (
         "noisy noisy_reason other_round load steal sentinel_s addresses"
-        " clock_low_hz clock_mean_hz clock_high_hz"
+        " clock_low_hz clock_mean_hz clock_high_hz gpu_clock_mean_hz gpu_memory_clock_mean_hz"
+        " temperature_c throttled throttled_reason"
     ),
     "The network": (
         "accuracy validation_accuracy test_images note reached expected_speedup parameters nonzeros macs"
@@ -59,7 +64,7 @@ ABOVE = f"""\
 Every command reads a packed file, `FOLDER/{PACKED_FILE}`, likewise; `dlas run` adds nothing to it.
 Rows of one id in several folders are repeats of their point: `dlas.read` gives each of them.
 
-- Units are SI: the suffixes `_s`, `_bytes`, `_hz` and `_j` name them.
+- Units are SI: the suffixes `_s`, `_bytes`, `_hz`, `_j` and `_w` name them; `_c` is °C.
 - Samples are stored and statistics derived: `dlas.read(folder)` gives a table with medians and intervals.
 - Shares and accuracies are fractions: 0.93 is 93 %.
 - A quantity is `null` where the point ended before it was known: a point that failed in its build has no
@@ -67,7 +72,7 @@ Rows of one id in several folders are repeats of their point: `dlas.read` gives 
 """
 EXTENDED: dict[type, tuple[type, ...]] = {Layer: (Computation, Operator, ScheduleChoice)}
 """What types of mappings extend: at run time they do not tell."""
-UNITS = {"s": "s", "seconds": "s", "bytes": "B", "hz": "Hz", "j": "J"}
+UNITS = {"s": "s", "seconds": "s", "bytes": "B", "hz": "Hz", "j": "J", "w": "W", "c": "°C"}
 """Units by the suffix of a field's name."""
 WORDS = {float: "number", int: "integer", str: "text", bool: "true or false"}
 NESTED = "\n## Mappings inside a row\n"
@@ -128,9 +133,9 @@ def _said(kind: type) -> dict[str, str]:
 
 
 def _unit(name: str, hint: Any) -> str:
-    """Return the unit of a number that its name has as a suffix; ``s`` alone is a kernel's width."""
+    """Return the unit of a number that its name has as a suffix; a letter alone is an extent of a layer."""
     number = any(word in _kind(hint) for word in ("number", "integer"))
-    return UNITS.get(name.rpartition("_")[2], "") if number and name != "s" else ""
+    return UNITS.get(name.rpartition("_")[2], "") if number and len(name) > 1 else ""
 
 
 def _table(fields: list[Entry]) -> list[str]:

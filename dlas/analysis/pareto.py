@@ -9,7 +9,12 @@ import pandas as pd
 from dlas.analysis.matching import PLACE_OF_SEEDS, groups, result_in, timed
 from dlas.stack.types import Floats
 
-COSTS = {"latency_s": "latency", "model_bytes": "size of the network", "peak_memory_bytes": "peak memory"}
+COSTS = {
+    "latency_s": "latency",
+    "energy_j": "energy",
+    "model_bytes": "size of the network",
+    "peak_memory_bytes": "peak memory",
+}
 
 
 def accuracies(points: pd.DataFrame) -> pd.Series:

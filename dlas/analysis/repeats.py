@@ -23,8 +23,8 @@ def merge_repeats(frame: pd.DataFrame) -> pd.DataFrame:
 
     The samples of all repeats that have a time count together, as if one run had taken
     them: the median and its interval are theirs, and the interval is wide where repeats
-    differ.  The point is noisy if any of them is, and has the largest of their load,
-    steal and drift.  Everything else is that of the latest repeat with a time, or of the
+    differ.  The point is noisy or throttled if any of them is, and has the largest of their
+    load, steal and drift.  Everything else is that of the latest repeat with a time, or of the
     latest one if none has.  A copy of a row, with the same start and samples, is no repeat.
 
     Parameters
@@ -69,7 +69,10 @@ def _merged(runs_of: Sequence[Sequence[int]], cells: Cells) -> Cells:
     """Return the columns in which merged lines differ from their last run."""
     samples = [np.concatenate([cells[SAMPLES][run] for run in runs]) for runs in runs_of]
     medians = [[cells["latency_s"][run] for run in runs] for runs in runs_of]
-    noisy = [[run for run in runs if cells["noisy"][run] is True] for runs in runs_of]
+    noisy, throttled = (
+        [[run for run in runs if cells[name][run] is True] for runs in runs_of]
+        for name in ("noisy", "throttled")
+    )
     return {
         **dict(zip(LATENCY, intervals.medians(samples).T.tolist(), strict=True)),
         **{name: [_largest(cells[name][run] for run in runs) for runs in runs_of] for name in DISTURBANCES},
@@ -77,6 +80,9 @@ def _merged(runs_of: Sequence[Sequence[int]], cells: Cells) -> Cells:
         "samples": list(map(len, samples)),
         "noisy": list(map(bool, noisy)),
         "noisy_reason": [_reasons(cells["noisy_reason"][run] for run in runs) for runs in noisy],
+        "throttled": [
+            bool(own) or cells["throttled"][runs[-1]] for own, runs in zip(throttled, runs_of, strict=True)
+        ],
         "runs": list(map(len, runs_of)),
         "spread": [max(each) / min(each) - 1 for each in medians],
         "folders": [tuple(cells["folder"][run] for run in runs) for runs in runs_of],

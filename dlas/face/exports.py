@@ -9,7 +9,7 @@ EXPORTS = {
     "Study": "dlas.sweep.study.study",
     **dict.fromkeys(("blocks", "explore", "fit_device", "run", "search"), "dlas.face.api.studies"),
     **dict.fromkeys(
-        ("choose", "compare", "import_rows", "observations", "paths", "report", "table"),
+        ("choose", "compare", "import_rows", "observations", "paths", "report", "table", "variability"),
         "dlas.face.api.rows",
     ),
     **dict.fromkeys(("evaluate", "fit", "predict", "predictor"), "dlas.face.api.predictors"),

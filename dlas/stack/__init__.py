@@ -25,7 +25,13 @@ from dlas.stack.compiler import Backend, Build, Compiler, Program, Runtime
 from dlas.stack.compression import Compression
 from dlas.stack.convolution import CHANGE_LAYOUT, Conv, Tail, blocked_shape, channel_block
 from dlas.stack.dataset import Arrays, Data, Dataset, Images, Labels, Split
-from dlas.stack.hardware import Hardware, MeasureSettings
+from dlas.stack.hardware import (
+    ClockReading,
+    Hardware,
+    MeasureSettings,
+    ReadClocks,
+    SimulatedHardware,
+)
 from dlas.stack.layer import (
     Computation,
     Edge,
@@ -64,6 +70,7 @@ __all__ = [
     "Backend",
     "Bench",
     "Build",
+    "ClockReading",
     "Compiler",
     "Compression",
     "Computation",
@@ -90,10 +97,12 @@ __all__ = [
     "Part",
     "Predictor",
     "Program",
+    "ReadClocks",
     "Runtime",
     "Samples",
     "SavedNetwork",
     "ScheduleChoice",
+    "SimulatedHardware",
     "Split",
     "Tail",
     "Target",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 from pydantic import Field
 
@@ -14,10 +15,12 @@ from dlas.errors import Unsupported
 from dlas.stack.compiler import Backend, Program
 from dlas.stack.dataset import Images
 from dlas.stack.engine import Engine
+from dlas.stack.layer import Layer
 from dlas.stack.network import Network
 from dlas.stack.part import Part
 from dlas.stack.target import Target
 from dlas.stack.task import TrainingStep
+from dlas.stack.types import Say
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,25 @@ class MeasureSettings:
     """Whether valgrind's callgrind counts the instructions of TVM's programs for processors: a run takes tens
     of seconds and repeats to the instruction, however busy the machine is.
     """
+    power: bool = False
+    """Whether the program is also run alone in a loop, after an idle phase, until a sensor of power has been
+    read sixty times: that takes twice 3 to 7 seconds, longer with a slow sensor.
+    """
+
+
+class ClockReading(TypedDict):
+    """A clock that a point asked for: of several controllers the one farthest from that, in Hz."""
+
+    requested_hz: float
+    """What the point asked for."""
+    applied_hz: float | None
+    """What the system says is set. Null where it does not tell."""
+    observed_hz: float | None
+    """What ran. Null where nothing tells it."""
+
+
+ReadClocks = Callable[[], Mapping[str, ClockReading]]
+"""Tells the clocks that are held, by name: ``cpu``, ``gpu``, ``memory``."""
 
 
 class Hardware(Part, ABC):
@@ -112,6 +134,25 @@ class Hardware(Part, ABC):
     def prepare(self) -> None:
         """Set threads and affinity in the process that is about to run a program."""
 
+    def hold_clocks(self, program: Program | None, say: Say) -> AbstractContextManager[ReadClocks]:
+        """Return what sets the clocks that the options ask for, and puts back what was found.
+
+        By default there are none.
+
+        Parameters
+        ----------
+        program : Program or None
+            What runs meanwhile, which may be on a board; None for a training step.
+        say : callable
+            Told what was not put back, because somebody else had changed it meanwhile, or could not be.
+
+        Raises
+        ------
+        Unsupported
+            When it begins, if the device has no such clocks, or refuses.
+        """
+        return nullcontext(dict)
+
     def load(self, compiler: Backend, folder: Path, network: Callable[[], Network]) -> Program:
         """Return the program that a compiler built into ``folder``, ready to run on this device.
 
@@ -166,6 +207,40 @@ class EngineHardware(Hardware):
         PointError
             If it does not start.
         """
+
+
+class SimulatedHardware(Hardware):
+    """A device that does not exist: nothing is built or run for it, and a law tells what kernels take.
+
+    Its description has ``simulated``, so that no row of it passes for one of a real device.
+    """
+
+    @property
+    def local(self) -> bool:
+        """False: this machine's processors may work on other things meanwhile."""
+        return False
+
+    @abstractmethod
+    def simulate(self, kernels: Sequence[Layer], settings: MeasureSettings) -> dict[str, Any]:
+        """Return the fields of a row that a measurement has, and ``timed_layers``.
+
+        Parameters
+        ----------
+        kernels : sequence of Layer
+            What a program would run, in order; without times.
+        """
+
+    def measure(
+        self, program: Program, images: Images, settings: MeasureSettings, turn: Callable[[], None]
+    ) -> dict[str, Any]:
+        """Refuse to run a program.
+
+        Raises
+        ------
+        Unsupported
+            Always.
+        """
+        raise Unsupported("a simulated device runs nothing")
 
 
 def machine_name(device: Mapping[str, Any]) -> str | None:

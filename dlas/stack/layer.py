@@ -151,6 +151,10 @@ class Layer(Operator, ScheduleChoice, total=False):
     """
     backward_s: float | None
     """The same of its backward pass, in training steps."""
+    energy_j: float | None
+    """Energy of a call of the kernel, of the same runs as ``latency_s`` or of a loop of it alone, and of what
+    ``energy_j`` of the row is of; in J. Null or left out where it was not measured.
+    """
     algorithm: str
     """The algorithm that computes it; ``library`` for a runtime's own kernel."""
     options: Mapping[str, Any]

@@ -32,9 +32,16 @@ class Kernels:
     """[n, columns]."""
     seconds: npt.NDArray[np.float64]
     """What was measured, NaN where it was not; [n]."""
+    energies: npt.NDArray[np.float64] | None = None
+    """The energy of a call of each in J, NaN where it was not measured; [n]. None where none was."""
 
     def __len__(self) -> int:
         return len(self.points)
+
+    @property
+    def joules(self) -> npt.NDArray[np.float64]:
+        """What was measured of each, NaN where it was not; in J."""
+        return np.full(len(self), np.nan) if self.energies is None else self.energies
 
     def of(self, places: npt.NDArray[np.intp]) -> Kernels:
         """Return the kernels of some points, in the order of these places."""
@@ -54,6 +61,7 @@ class Kernels:
             kinds=self.kinds[places],
             features=self.features[places],
             seconds=self.seconds[places],
+            energies=None if self.energies is None else self.energies[places],
         )
 
     def with_columns(self, names: tuple[str, ...]) -> Kernels:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dlas.analysis.choosing.layers import fastest, layer_times
+from dlas.analysis.choosing.layers import best, layer_costs
 from dlas.axes.choosers.per_layer import write
 from dlas.errors import InputError
 from dlas.schedules.direct import Direct
@@ -38,7 +38,7 @@ def timed(algorithm: str | dict[str, Any], times: Times, declined: Times | None 
 
 def fastest_by_layer(rows: Iterable[Row]) -> dict[str, dict[str, Any]]:
     """Return what is chosen for each layer, as a row would write it."""
-    chosen, proven = fastest(layer_times(rows))
+    chosen, proven = best(layer_costs(rows))
     assert proven
     return {layer: json.loads(candidate.algorithm) for layer, candidate in chosen.items()}
 
@@ -64,6 +64,23 @@ def test_a_declined_layer_was_computed_by_the_one_in_its_place() -> None:
     stock = timed("gemm", {"a": 1.0})
     stock.layers += [{"name": "b", "algorithm": "stock", "declined": "grouped", "latency_s": 1e-6}]
     assert fastest_by_layer([stock]) == {"a": {"name": "gemm"}}
+
+
+def test_by_energy_each_layer_gets_the_algorithm_of_least_power_times_time() -> None:
+    quick = timed("gemm", {"a": 2.0, "b": 2.0}, power_w=30.0, energy_j=120.0)
+    frugal = timed("direct", {"a": 3.0, "b": 9.0}, power_w=10.0, energy_j=120.0)
+    chosen, proven = best(layer_costs([quick, frugal], "energy_j"))
+    assert proven and {layer: one.cost for layer, one in chosen.items()} == pytest.approx(
+        {"a": 30.0, "b": 60.0}, rel=0.05
+    )
+    assert [json.loads(chosen[layer].algorithm)["name"] for layer in "ab"] == ["direct", "gemm"]
+    frugal.layers[0]["energy_j"] = 70.0
+    chosen, _ = best(layer_costs([quick, frugal], "energy_j"))
+    assert json.loads(chosen["a"].algorithm)["name"] == "gemm", "what was measured of a layer goes before"
+    with pytest.raises(InputError, match="`by='energy_j'`: no row has energy"):
+        layer_costs([timed("gemm", {"a": 2.0})], "energy_j")
+    with pytest.raises(InputError, match=r"'accuracy' \(there are: energy_j, latency_s"):
+        layer_costs([quick], "accuracy")
 
 
 def test_what_is_no_choice_is_passed_over() -> None:

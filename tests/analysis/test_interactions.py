@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from dlas.analysis.correlations import correlations, strength
 from dlas.analysis.interactions import Interaction, _shares, interaction, interactions
 from dlas.analysis.matching import blocks, natural
-from dlas.analysis.pareto import pareto, undominated
+from dlas.analysis.pareto import COSTS, pareto, undominated
 from dlas.analysis.rankings import ranking, rankings
 from dlas.analysis.roles import with_roles
 from dlas.sweep.rows import intervals
@@ -243,3 +243,16 @@ def test_a_pareto_set_is_of_one_place_and_of_what_works(tmp_path: Path) -> None:
         ],
     )
     assert pareto(points, "latency_s").tolist() == [True, False, True, False]
+
+
+def test_a_pareto_set_of_energy_is_of_points_that_have_one(tmp_path: Path) -> None:
+    points = points_of(
+        tmp_path,
+        [
+            row(5, model="a", accuracy=0.9, energy_j=0.3),
+            row(9, model="b", accuracy=0.8, energy_j=0.1),
+            row(9, model="c", accuracy=0.7, energy_j=0.2),
+            row(1, model="d", accuracy=0.99),
+        ],
+    )
+    assert "energy_j" in COSTS and pareto(points, "energy_j").tolist() == [True, True, False, False]

@@ -55,6 +55,15 @@ def test_everything_else_is_the_latest_runs_and_disturbances_are_the_worst(tmp_p
     assert line["noisy"] and line["noisy_reason"] == "it hailed"
 
 
+def test_a_point_is_throttled_if_any_run_was(tmp_path: Path) -> None:
+    runs = [row(10, started=THIRD, throttled=False)], [row(10, sampled=1, started=FIRST, throttled=True)]
+    assert merge_repeats(frame_of(tmp_path / "one", *runs)).iloc[0]["throttled"] is np.True_
+    quiet = [row(10, started=THIRD, throttled=False)], [row(10, sampled=1, started=FIRST)]
+    assert merge_repeats(frame_of(tmp_path / "none", *quiet)).iloc[0]["throttled"] is np.False_
+    unknown = [row(10, started=THIRD)], [row(10, sampled=1, started=FIRST)]
+    assert merge_repeats(frame_of(tmp_path / "unknown", *unknown)).iloc[0]["throttled"] is pd.NA
+
+
 def test_a_run_that_failed_has_no_part_in_a_point_with_a_time(tmp_path: Path) -> None:
     lost = failing(started=THIRD, device=CPU)
     line = merge_repeats(frame_of(tmp_path, [row(10, started=FIRST)], [lost])).iloc[0]

@@ -12,7 +12,7 @@ import pytest
 
 import dlas
 from dlas.analysis.break_even import curves
-from dlas.analysis.choosing.layers import layer_times
+from dlas.analysis.choosing.layers import layer_costs
 from dlas.analysis.compare import compare
 from dlas.analysis.correlations import correlations
 from dlas.analysis.interactions import interactions
@@ -108,6 +108,7 @@ def change(row: Row, split: str, way: dict[str, Any]) -> Row:
 SIDES = ["any", *(pytest.param(name, marks=pytest.mark.slow) for name in ("compression", "compiler"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", SIDES)
 def test_a_task_separates_rows_as_a_machine_does(
     side: str, split: Callable[[str], tuple[pd.DataFrame, pd.DataFrame]]
@@ -200,7 +201,7 @@ def test_layers_of_training_steps_choose_no_algorithm(tmp_path: Path) -> None:
     rows = [row(10, algorithm=name, layers=layers, task="training") for name in ("direct", "gemm")]
     mixed = [again(rows[0], task="inference"), rows[1]]
     with pytest.raises(InputError, match="task inference, training; choose one"):
-        layer_times(read_rows(write(tmp_path, mixed)))
+        layer_costs(read_rows(write(tmp_path, mixed)))
 
 
 def test_a_training_row_is_not_deployed(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from dlas.analysis.against.changes import changes_between
-from dlas.analysis.choosing.layers import layer_times
+from dlas.analysis.choosing.layers import layer_costs
 from dlas.analysis.compare import compare
 from dlas.analysis.interactions import interactions
 from dlas.analysis.observations import Evidence, observe
@@ -131,11 +131,11 @@ def test_the_choice_of_algorithms_takes_no_layer_of_it(tmp_path: Path) -> None:
         for name, seconds in (("direct", 2e-3), ("gemm", 1e-3))
     }
     rows = [row(10, algorithm=name, layers=of) for name, of in layers.items()]
-    chosen = layer_times([rows[0], again(rows[1], **UNSTABLE)])
+    chosen = layer_costs([rows[0], again(rows[1], **UNSTABLE)])
     assert set(chosen.layers["conv"]) == {'{"name": "direct"}'}
     assert chosen.unstable == 1
     with pytest.raises(InputError, match=r"no row with status ok has times of layers .*; 2 unstable$"):
-        layer_times([again(each, **UNSTABLE) for each in rows])
+        layer_costs([again(each, **UNSTABLE) for each in rows])
 
 
 def test_a_point_that_is_unstable_in_one_of_two_runs_is_called_so(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""The algorithms of all layers that make their network fastest, from measured rows: for ``per_layer``."""
+"""The algorithms of all layers with which their network costs least, from measured rows: for ``per_layer``.
+
+Costs are times, in seconds, or energies, in joules.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,8 @@ import numpy as np
 
 from dlas.analysis.choosing.elimination import CostFactor, cheapest, descend, total
 from dlas.analysis.matching import identity
-from dlas.errors import InputError
-from dlas.stack import CHANGE_LAYOUT
+from dlas.errors import InputError, unknown
+from dlas.stack import CHANGE_LAYOUT, Layer
 from dlas.sweep.rows.columns import MACHINE
 from dlas.sweep.rows.labels import label
 from dlas.sweep.rows.layer_times import timed_layers
@@ -29,27 +32,30 @@ from dlas.sweep.study import parts
 class ChoiceGain:
     """A choice of algorithms compared with the best single algorithm."""
 
-    before_s: float
-    after_s: float
-    """Time of all layers and of the layout changes between them, with the single algorithm and the choice."""
-    latency_s: float
-    """Measured time of an inference with the single algorithm."""
-    predicted_s: float
-    """Predicted time of an inference with the choice: less by the share of all operators' time saved."""
+    before: float
+    after: float
+    """Cost of all layers and of the layout changes between them, with the single algorithm and the choice."""
+    cost: float
+    """Measured cost of an inference with the single algorithm."""
+    predicted: float
+    """Predicted cost of an inference with the choice: less by the share of all operators' cost saved."""
 
 
-def gained(measured: LayerTimes, chosen: Mapping[str, Candidate]) -> ChoiceGain:
-    """Return the gain of a choice over the fastest single algorithm."""
-    best = measured.singles[0]
-    before, after = measured.seconds(measured.of(best)), measured.seconds(chosen)
-    remaining = 1 - (before - after) / max(best.operators_s, before)
-    return ChoiceGain(before, after, best.latency_s, best.latency_s * remaining)
+def gained(measured: LayerCosts, chosen: Mapping[str, Candidate]) -> ChoiceGain:
+    """Return the gain of a choice over the best single algorithm."""
+    alone = measured.singles[0]
+    before, after = measured.cost(measured.of(alone)), measured.cost(chosen)
+    remaining = 1 - (before - after) / max(alone.operators, before)
+    return ChoiceGain(before, after, alone.cost, alone.cost * remaining)
 
 
 SAME = identity(("algorithm", "seed"))
 """Axes that compared times must agree on: all but the algorithm, which is chosen, and the seed."""
 PASSED_OVER = (parts.LIBRARY, "per_layer")
 """Values of the algorithm axis that cannot be chosen for a layer."""
+LATENCY, ENERGY = "latency_s", "energy_j"
+COSTS = (LATENCY, ENERGY)
+"""What algorithms are chosen by."""
 PLAIN = "NCHW"
 PORTS = ("input", "output")
 CHANGES = re.compile(rf"{CHANGE_LAYOUT}_?\d*(#\d+)?")
@@ -63,8 +69,8 @@ class Candidate:
 
     algorithm: str
     """Its content in rows, with options, as JSON."""
-    latency_s: float
-    """Median over the rows that used it, without the profiler's cost."""
+    cost: float
+    """Median over the rows that used it; of times, without the profiler's part."""
     layouts: Layouts
     """The layouts in which it reads and writes."""
 
@@ -77,37 +83,39 @@ class Single:
     """As in :class:`Candidate`."""
     layers: Mapping[str, str]
     """By layer, the algorithm that computed it."""
-    latency_s: float
-    """Time of an inference."""
-    operators_s: float
-    """Sum of the times of all operators, without the profiler's cost."""
+    cost: float
+    """Cost of an inference."""
+    operators: float
+    """Sum of the costs of all operators; of times, without the profiler's part."""
 
 
 @dataclass(frozen=True)
-class LayerTimes:
-    """The times of a network's layers, from the rows of one setting."""
+class LayerCosts:
+    """The costs of a network's layers, from the rows of one setting."""
 
     setting: Mapping[str, str]
     """Values that are equal in all rows."""
     layers: Mapping[str, Mapping[str, Candidate]]
     """By layer, its candidates by algorithm."""
     singles: tuple[Single, ...]
-    """The fastest first."""
+    """The one of least cost first."""
     edges: tuple[Mapping[str, Any], ...]
     """As in :class:`dlas.sweep.rows.results.Row`."""
-    seconds_a_byte: float | None
-    """Rate of layout changes, over all that were measured; None if none was."""
+    cost_a_byte: float | None
+    """Cost of layout changes for each byte, over all that were measured; None if none was."""
     unstable: int = 0
     """Number of rows that are left out because their times are unstable."""
+    by: str = LATENCY
+    """What costs are, one of :data:`COSTS`."""
 
     def of(self, single: Single) -> dict[str, Candidate]:
         """Return the candidates that make a single algorithm's network."""
         return {layer: self.layers[layer][algorithm] for layer, algorithm in single.layers.items()}
 
-    def seconds(self, chosen: Mapping[str, Candidate]) -> float:
-        """Return the seconds of all layers and of the layout changes between them."""
-        layers = sum(candidate.latency_s for candidate in chosen.values())
-        return layers + changing_s(changes(self.edges, layouts_of(chosen)), self.seconds_a_byte)
+    def cost(self, chosen: Mapping[str, Candidate]) -> float:
+        """Return the cost of all layers and of the layout changes between them."""
+        layers = sum(candidate.cost for candidate in chosen.values())
+        return layers + changing(changes(self.edges, layouts_of(chosen)), self.cost_a_byte)
 
 
 def layouts_of(chosen: Mapping[str, Candidate]) -> dict[str, Layouts]:
@@ -130,36 +138,48 @@ def changes(edges: Iterable[Mapping[str, Any]], layouts: Mapping[str, Layouts]) 
     return moved
 
 
-def changing_s(changed: Mapping[Any, float], seconds_a_byte: float | None) -> float:
-    """Return the seconds that layout changes take: infinite if the rate is unknown."""
-    rate = math.inf if seconds_a_byte is None else seconds_a_byte
+def changing(changed: Mapping[Any, float], cost_a_byte: float | None) -> float:
+    """Return what layout changes cost: infinite if that of a byte is unknown."""
+    rate = math.inf if cost_a_byte is None else cost_a_byte
     return rate * sum(changed.values()) if changed else 0.0
 
 
-def layer_times(rows: Iterable[Row]) -> LayerTimes:
-    """Return the times of layers from rows.
+def layer_costs(rows: Iterable[Row], by: str = LATENCY) -> LayerCosts:
+    """Return the costs of layers from rows.
 
     Parameters
     ----------
     rows : iterable of Row
-        Those without a time that is a result are left out.
+        Those without a time that is a result are left out, and by energy those without that.
+    by : str
+        One of :data:`COSTS`.  A layer's energy is its own where the row tells it, or else its time times the
+        mean power of the network.
 
     Raises
     ------
     InputError
-        If no layer was timed; if the rows are of several networks, compilers or devices,
-        whose times cannot be compared; or if layouts differ and the rows have no edges.
+        If ``by`` is no such cost; if no layer was timed, or no row has energy; if the rows are of several
+        networks, compilers or devices, whose times cannot be compared; or if layouts differ and the rows have
+        no edges.
     """
+    if by not in COSTS:
+        raise unknown("cost to choose by", by, COSTS)
     every = list(rows)
-    used = [row for row in every if any(_timed(row))]
+    used = [row for row in every if any(_timed(row, LATENCY))]
+    if used and by == ENERGY:
+        used = [row for row in used if row.energy_j is not None and any(_timed(row, by))]
+        if not used:
+            raise InputError(
+                f"`by={by!r}`: no row has energy: their machines have no sensor that may be read"
+            )
     if not used:
         others = ", ".join(PASSED_OVER)
         ends = Counter(row.status for row in every if row.status != "ok")
         ended = "".join(f"; {count:,} {status}" for status, count in ends.items())
         raise InputError(f"no row with status ok has times of layers ({others}: those do not count){ended}")
     setting = _setting(used)
-    layers = _candidates(used)
-    singles = [single for single in _singles(used) if set(single.layers) == set(layers)]
+    layers = _candidates(used, by)
+    singles = [single for single in _singles(used, by) if set(single.layers) == set(layers)]
     if not singles:
         raise InputError("no algorithm has the times of all layers")
     edges: Sequence[Mapping[str, Any]] = next((row.edges for row in used if row.edges), ())
@@ -167,28 +187,45 @@ def layer_times(rows: Iterable[Row]) -> LayerTimes:
         c.layouts != (PLAIN, PLAIN) for candidates in layers.values() for c in candidates.values()
     ):
         raise InputError("layouts differ, and no row says which layer reads which: run the study again")
-    return LayerTimes(
+    return LayerCosts(
         setting,
         layers,
-        tuple(sorted(singles, key=lambda single: single.latency_s)),
+        tuple(sorted(singles, key=lambda single: single.cost)),
         tuple(edges),
-        _seconds_a_byte(used),
+        _cost_a_byte(used, by),
         sum(row.status == UNSTABLE for row in every),
+        by,
     )
 
 
-def _timed(row: Row) -> Iterator[tuple[str, Candidate]]:
+def _layer_costs(row: Row, by: str) -> Iterator[tuple[Layer, float]]:
+    """Yield the layers of a row that were timed, with their costs where these are known."""
+    for layer, seconds in timed_layers(row):
+        if by == LATENCY:
+            yield layer, seconds
+        elif (joules := layer.get("energy_j")) is not None:
+            yield layer, joules
+        elif row.power_w is not None:
+            yield layer, row.power_w * seconds
+
+
+def _whole(row: Row, by: str) -> float:
+    """Return what an inference costs."""
+    return statistics.median(row.latency_s) if by == LATENCY else row.energy_j or math.nan
+
+
+def _timed(row: Row, by: str) -> Iterator[tuple[str, Candidate]]:
     """Yield each layer's name and the candidate that computed it."""
     if not row.timed or row.algorithm["name"] in PASSED_OVER:
         return
-    for layer, latency_s in timed_layers(row):
+    for layer, cost in _layer_costs(row, by):
         if "algorithm" not in layer:
             continue
         declined = layer.get("declined") is not None
         algorithm = {"name": layer["algorithm"]} if declined else row.algorithm
         if not declined or algorithm["name"] in parts.names("algorithm"):
             content = json.dumps(algorithm, sort_keys=True)
-            yield layer["name"], Candidate(content, latency_s, layer_layouts(layer))
+            yield layer["name"], Candidate(content, cost, layer_layouts(layer))
 
 
 def layer_layouts(layer: Mapping[str, Any]) -> Layouts:
@@ -226,59 +263,58 @@ def _devices(rows: Sequence[Row], labels: list[str]) -> list[str]:
     return list(dict.fromkeys(with_threads(own, count) if count else own for own, count in measured))
 
 
-def _candidates(rows: Sequence[Row]) -> dict[str, dict[str, Candidate]]:
+def _candidates(rows: Sequence[Row], by: str) -> dict[str, dict[str, Candidate]]:
     by_layer: dict[str, dict[str, list[Candidate]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        for layer, candidate in _timed(row):
+        for layer, candidate in _timed(row, by):
             by_layer[layer][candidate.algorithm].append(candidate)
     return {
         layer: {
-            algorithm: Candidate(algorithm, statistics.median(c.latency_s for c in runs), runs[0].layouts)
+            algorithm: Candidate(algorithm, statistics.median(c.cost for c in runs), runs[0].layouts)
             for algorithm, runs in algorithms.items()
         }
         for layer, algorithms in by_layer.items()
     }
 
 
-def _singles(rows: Sequence[Row]) -> Iterator[Single]:
+def _singles(rows: Sequence[Row], by: str) -> Iterator[Single]:
     """Yield a network for each requested algorithm, all seeds together."""
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         groups[json.dumps(row.algorithm, sort_keys=True)].append(row)
     for algorithm, group in groups.items():
-        layers = {layer: candidate.algorithm for row in group for layer, candidate in _timed(row)}
-        latency_s = statistics.median(statistics.median(row.latency_s) for row in group)
-        operators_s = statistics.median(sum(time for _, time in timed_layers(row)) for row in group)
-        yield Single(algorithm, layers, latency_s, operators_s)
+        layers = {layer: candidate.algorithm for row in group for layer, candidate in _timed(row, by)}
+        cost = statistics.median(_whole(row, by) for row in group)
+        operators = statistics.median(sum(own for _, own in _layer_costs(row, by)) for row in group)
+        yield Single(algorithm, layers, cost, operators)
 
 
-def _seconds_a_byte(rows: Sequence[Row]) -> float | None:
-    """Return the mean seconds of layout changes for each byte that they moved."""
-    seconds = moved = 0.0
+def _cost_a_byte(rows: Sequence[Row], by: str) -> float | None:
+    """Return the mean cost of layout changes for each byte that they moved."""
+    cost = moved = 0.0
     for row in rows:
-        took = sum(time for layer, time in timed_layers(row) if CHANGES.fullmatch(layer["name"]))
+        took = sum(own for layer, own in _layer_costs(row, by) if CHANGES.fullmatch(layer["name"]))
         expected = changes(row.edges, {layer["name"]: layer_layouts(layer) for layer in row.layers})
         if expected:
-            seconds, moved = seconds + took, moved + sum(expected.values())
-    return seconds / moved if moved else None
+            cost, moved = cost + took, moved + sum(expected.values())
+    return cost / moved if moved else None
 
 
-def fastest(measured: LayerTimes) -> tuple[dict[str, Candidate], bool]:
-    """Return the candidate of each layer that minimises the time of layers and layout changes together.
+def best(measured: LayerCosts) -> tuple[dict[str, Candidate], bool]:
+    """Return the candidate of each layer that minimises the cost of layers and layout changes together.
 
     Returns
     -------
     chosen : dict
     proven : bool
-        Whether no other choice is faster.  Where too many layers depend on each other to prove
-        that, the choice is a local optimum: no change of a single layer makes it faster.
+        Whether no other choice costs less.  Where too many layers depend on each other to prove
+        that, the choice is a local optimum: no change of a single layer makes it cheaper.
     """
     options = {layer: _best_by_layouts(candidates) for layer, candidates in measured.layers.items()}
     costs = [
-        CostFactor((layer,), np.array([c.latency_s for c in candidates]))
-        for layer, candidates in options.items()
+        CostFactor((layer,), np.array([c.cost for c in candidates])) for layer, candidates in options.items()
     ]
-    costs += _costs_of_changes(measured, options)
+    costs += _factors_of_changes(measured, options)
     places = cheapest(costs)
     proven = places is not None
     if places is None:
@@ -291,8 +327,8 @@ def fastest(measured: LayerTimes) -> tuple[dict[str, Candidate], bool]:
 
 
 def _best_by_layouts(candidates: Mapping[str, Candidate]) -> list[Candidate]:
-    """Return the fastest candidate of each pair of layouts: neighbours depend on layouts only."""
-    ordered = sorted(candidates.values(), key=lambda candidate: candidate.latency_s)
+    """Return the cheapest candidate of each pair of layouts: neighbours depend on layouts only."""
+    ordered = sorted(candidates.values(), key=lambda candidate: candidate.cost)
     return list({candidate.layouts: candidate for candidate in reversed(ordered)}.values())[::-1]
 
 
@@ -301,8 +337,8 @@ def _place(options: Sequence[Candidate], candidate: Candidate) -> int:
     return next(i for i, option in enumerate(options) if option.layouts == candidate.layouts)
 
 
-def _costs_of_changes(
-    measured: LayerTimes, options: Mapping[str, Sequence[Candidate]]
+def _factors_of_changes(
+    measured: LayerCosts, options: Mapping[str, Sequence[Candidate]]
 ) -> Iterator[CostFactor]:
     """Yield the cost of changing each value's layout, for all layouts of its writer and its readers."""
     values: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
@@ -316,5 +352,5 @@ def _costs_of_changes(
         table = np.zeros([len(options[layer]) for layer in layers])
         for at in np.ndindex(table.shape):
             chosen = {layer: options[layer][i] for layer, i in zip(layers, at, strict=True)}
-            table[at] = changing_s(changes(edges, layouts_of(chosen)), measured.seconds_a_byte)
+            table[at] = changing(changes(edges, layouts_of(chosen)), measured.cost_a_byte)
         yield CostFactor(layers, table)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from dlas.bench.clocks import served
+from dlas.bench.clocks.request import ClockRequest
 from dlas.bench.measuring import on_board
 from dlas.bench.measuring.sampling import Instruments
 from dlas.bench.remote.board import Board
 from dlas.bench.remote.connection import reaching
-from dlas.stack import Backend, Images, Layer, Program, Target
+from dlas.errors import Unreachable, Unsupported
+from dlas.stack import Backend, Images, Layer, Program, ReadClocks, Target
+from dlas.stack.types import Say
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -39,6 +44,27 @@ def load(board: Board, compiler: Backend, folder: Path, target: Target) -> Board
 def instruments(board: Board, on_gpu: bool) -> Instruments:
     """Return the board's own observers, of a program on its GPU or on its processors."""
     return Instruments(watch=BoardWatch(board, on_gpu))
+
+
+@contextmanager
+def hold_clocks(board: Board, request: ClockRequest, on_gpu: bool, say: Say) -> Iterator[ReadClocks]:
+    """Set a board's clocks, and restore what was found; where the board is lost, its own guard does.
+
+    Raises
+    ------
+    Unsupported
+        If the board or its server refuses.
+    Unreachable
+        If the board is lost.
+    """
+    if refusal := board.call(served.HOLD, json.dumps(asdict(request)), on_gpu):
+        raise Unsupported(str(refusal))
+    try:
+        yield lambda: json.loads(board.call(served.READ))
+    finally:
+        with suppress(Unreachable):
+            for line in json.loads(board.call(served.RELEASE)):
+                say(line)
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,17 @@ class ServerAddress(pydantic.BaseModel):
         return Address.of(self.host, self.port, self.key, self.timeout, token_file)
 
 
+class ClockAccess(pydantic.BaseModel):
+    """Whether studies may set the device's clocks."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    settable: bool = False
+    """Whether they may. What was found is restored after every point, also where the process is killed."""
+    root: Text = "/"
+    """The folder that holds sys; in a container it may be another one. A board's server has its own."""
+
+
 class Profile(pydantic.BaseModel):
     """One device."""
 
@@ -75,6 +86,8 @@ class Profile(pydantic.BaseModel):
     """A TVM target, as ``tvm.target.Target`` takes it; empty if the driver detects it."""
     rpc: ServerAddress | None = None
     """Where a board is reached."""
+    clocks: ClockAccess = ClockAccess()
+    """Whether its clocks may be set."""
     facts: dict[Name, Fact] = Field(default_factory=dict)
     """Further properties, in SI units with the unit as the name's suffix."""
 
@@ -130,6 +143,10 @@ class Profile(pydantic.BaseModel):
         return facts
 
 
+TABLES: dict[str, type[pydantic.BaseModel]] = {"rpc": ServerAddress, "clocks": ClockAccess}
+"""Tables of a profile that are models of their own."""
+
+
 def _finite(value: object) -> bool:
     """Return whether all numbers in a value of TOML are finite."""
     if isinstance(value, dict | list):
@@ -142,7 +159,7 @@ def _problem(error: pydantic.ValidationError) -> str:
     first = error.errors()[0]
     key = one_line(".".join(str(part) for part in first["loc"] if part not in ("int", "float", "str")))
     if first["type"] == "extra_forbidden":
-        model = ServerAddress if first["loc"][0] == "rpc" else Profile
+        model = TABLES.get(str(first["loc"][0]), Profile)
         keys = [name for name in model.model_fields if name != "name"]
         return f"unknown key {key!r} (there are: {', '.join(keys)})"
     if first["type"] == "missing":

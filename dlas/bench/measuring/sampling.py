@@ -21,6 +21,7 @@ from typing import Any
 from dlas.bench.measuring import disturbance
 from dlas.bench.measuring.observers.observer import Slice
 from dlas.bench.measuring.observers.watch import Watch, Watching, disturbances
+from dlas.bench.measuring.power import measure_power
 from dlas.bench.measuring.taken import Taken, Turn
 from dlas.stack import MeasureSettings
 
@@ -38,6 +39,8 @@ RETRIES = 3
 """How often a disturbed slice is measured again."""
 PAUSE_S = 0.1
 """Wait before measuring again, doubled each time: most disturbances pass."""
+UNBROKEN_S = 0.5
+"""Calls of a loop that the device is asked for at once: on a board, it stands still in between."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,8 @@ def sample(
     Returns
     -------
     dict
-        What :meth:`Taken.fields` tells, and ``bound`` (``repeats`` or ``seconds``: the limit that ended it).
+        What :meth:`Taken.fields` tells, ``bound`` (``repeats`` or ``seconds``: the limit that ended it), and
+        where the settings ask for it what :func:`~dlas.bench.measuring.power.measure_power` tells.
     """
     tools = instruments or Instruments()
     kept = turn if isinstance(turn, Turn) else Turn(turn, keep=lambda taken: None)
@@ -89,7 +93,12 @@ def sample(
                 kept()
             measurement.take(turns - index)
             kept.keep(taken)
-    return {**taken.fields(), "bound": "repeats" if taken.samples >= settings.repeats else "seconds"}
+        power = {}
+        if settings.power:
+            kept()
+            power = measure_power(measurement.loop, tools.sleep, tools.watch, taken.slices)
+    bound = "repeats" if taken.samples >= settings.repeats else "seconds"
+    return {**taken.fields(), **power, "bound": bound}
 
 
 @dataclass
@@ -147,6 +156,13 @@ class _Measurement:
                 break
         _, best = min(scored, key=lambda each: each[0])
         self.taken.chosen.append(best)
+
+    def loop(self, seconds: float) -> None:
+        """Run untimed for at least ``seconds``, without a pause."""
+        calls = max(1, math.ceil(UNBROKEN_S / max(self.quickest_s, 1e-9)))
+        start = self.tools.clock()
+        while self.tools.clock() - start < seconds:
+            self._seconds(calls)
 
     def _may_repeat(self, turns_left: int) -> bool:
         """Return whether the time suffices to measure a slice again and take the minimum of later samples."""

@@ -77,6 +77,9 @@ class BoardServer:
         Gets a line for each thing that happens.
     longest_s : float
         The longest session that a client may ask for; also of clients that ask for none.
+    clocks_root : Path, optional
+        The folder that holds sys, where clients may set the board's clocks, which are restored at the end of
+        a session; by default they may not.
 
     Raises
     ------
@@ -92,8 +95,10 @@ class BoardServer:
         port: int,
         say: Callable[[str], None],
         longest_s: float = LONGEST_S,
+        clocks_root: Path | None = None,
     ) -> None:
         self._key, self._token = key, token
+        self._clocks_root = clocks_root
         self._say, self._longest_s = say, longest_s
         try:
             self._listener = socket.create_server((host, port))
@@ -200,7 +205,7 @@ class BoardServer:
 
     def _start(self, caller: Caller, seconds: float, folder: Path) -> None:
         others = [self._listener, *(other.connection for other in self._callers.values())]
-        self._session = BoardSession(caller.connection, self._key, seconds, folder, others)
+        self._session = BoardSession(caller.connection, self._key, seconds, folder, others, self._clocks_root)
         self._poll.register(caller.connection, select.POLLRDHUP)
         self._poll.register(self._session.alive.fileno(), select.POLLHUP)
         self._say(f"{caller.name}: session of at most {seconds:g} s")

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from dlas.bench.clocks.served import ServedClocks
 from dlas.bench.measuring import on_board
 from dlas.bench.processes.forking import fork
 from dlas.bench.processes.outcome import signal_name
@@ -43,6 +44,8 @@ class BoardSession:
         Where its folder is made.
     others : iterable of socket.socket
         The server's further sockets, which the child closes.
+    clocks_root : Path, optional
+        The folder that holds sys, where the client may set clocks.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class BoardSession:
         seconds: float,
         parent: Path,
         others: Iterable[socket.socket],
+        clocks_root: Path | None = None,
     ) -> None:
         self.client = client
         self.started = time.monotonic()
@@ -63,7 +67,7 @@ class BoardSession:
         def main(_: Connection) -> int:
             for other in others:
                 other.close()
-            return _serve(client, key, self._folder)
+            return _serve(client, key, self._folder, clocks_root)
 
         self._pid, self.alive = fork(main)
         """The pipe's other end is closed by the child's end."""
@@ -115,7 +119,7 @@ class BoardSession:
                 """Unread bytes would make the kernel discard the reason, and reset the connection."""
 
 
-def _serve(client: socket.socket, key: str, folder: Path) -> int:
+def _serve(client: socket.socket, key: str, folder: Path, clocks_root: Path | None) -> int:
     """Run a client's calls in this process until it leaves."""
     from tvm.rpc import _ffi_api
 
@@ -127,6 +131,7 @@ def _serve(client: socket.socket, key: str, folder: Path) -> int:
         Path("/proc/self/oom_score_adj").write_text(FIRST_TO_DIE)
     os.chdir(folder)
     _provide(folder)
+    ServedClocks(clocks_root).register()
     client.setblocking(True)
     client.sendall(handshake.welcome(key))
     _ffi_api.ServerLoop(client.fileno())

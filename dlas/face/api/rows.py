@@ -131,8 +131,53 @@ def paths(rows: Folders | pd.DataFrame, *, where: str | Sequence[str] = ()) -> V
     return view_of_rows(places, listing(places, analysis.changes(found)), chosen, where)
 
 
+def variability(
+    folders: Folders,
+    *,
+    where: str | Sequence[str] = (),
+    target: str = "latency_s",
+    by: str = "network",
+    every: bool = False,
+) -> View:
+    """Compare boards alike: how each differs from the others, which stand out, how many see 2 %.
+
+    Parameters
+    ----------
+    folders
+        As for :func:`table`: of several boards, or of several runs on one machine.
+    where
+        As for :func:`table`.
+    target : str
+        What boards are compared by: ``latency_s``, ``energy_j`` or ``power_w``.
+    by : str
+        What they are compared on: each ``network``, or each class of ``kernel``.
+    every : bool
+        Show all lines, also where there are very many.
+
+    Raises
+    ------
+    InputError
+        If there is no such target, no row has it, the rows are of one board and one folder, or no point
+        was measured on every board.
+    """
+    from dlas.analysis.variability.observed import KERNEL, check, observe
+    from dlas.analysis.variability.variability import variability as differences
+    from dlas.face.tables.variability import listing
+
+    check(target, by)
+    paths = paths_of(folders)
+    chosen = _rows(paths, where)
+    layers = read_each(paths, layers=True) if by == KERNEL else None
+    found = differences(observe(chosen, target, by, layers))
+    return view_of_rows(found.frame(), listing(found, every), chosen, where)
+
+
 def choose(
-    folders: Folders, *, to: str | os.PathLike[str] | None = None, where: str | Sequence[str] = ()
+    folders: Folders,
+    *,
+    to: str | os.PathLike[str] | None = None,
+    where: str | Sequence[str] = (),
+    by: str = "latency_s",
 ) -> View:
     """Write the table for ``per_layer`` that makes a network fastest, and return it with what it gains.
 
@@ -142,16 +187,18 @@ def choose(
         The table to write; by default ``choices.toml`` in the first folder.
     where
         As for :func:`table`.
+    by : str
+        What is least: ``latency_s``, or ``energy_j``.
 
     Raises
     ------
     InputError
-        If the rows cannot be compared, or the file cannot be written.
+        If there is no such cost, the rows cannot be compared, or the file cannot be written.
     """
     from dlas.face.tables.choices import choose as chosen
 
     paths = paths_of(folders)
-    return chosen(paths, patterns(where), Path(to) if to is not None else paths[0] / "choices.toml")
+    return chosen(paths, patterns(where), Path(to) if to is not None else paths[0] / "choices.toml", by)
 
 
 def import_rows(path: str | os.PathLike[str], folder: str | os.PathLike[str]) -> pd.DataFrame:

@@ -48,6 +48,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "watch": serving.watch,
     "observations": rows.observations,
     "paths": rows.paths,
+    "variability": rows.variability,
     "export": rows.export,
     "import": rows.import_rows,
     "choose": rows.choose,

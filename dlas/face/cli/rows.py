@@ -209,6 +209,12 @@ def paths(call: Call, rows: list[Path]) -> None:
     _print(call, rows)
 
 
+@like("variability", "folders")
+def variability(call: Call, folders: list[Path]) -> None:
+    """Compare boards alike, or runs on one machine: which stand out, and how many it takes to see 2 %."""
+    _print(call, folders)
+
+
 @like("read", "folders")
 def export(
     call: Call,

@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from dlas.bench.clocks.records import recover
 from dlas.bench.remote.address import PORT
 from dlas.bench.remote.server import LONGEST_S, BoardServer
 from dlas.bench.remote.tokens import default_path, read_or_make
@@ -30,11 +31,18 @@ def serve(
         Path | None, typer.Option(help="The token's file (default: ~/.config/dlas/tokens/KEY).")
     ] = None,
     longest: Annotated[float, typer.Option(min=1.0, help="Seconds that one session may last.")] = LONGEST_S,
+    allow_clocks: Annotated[
+        bool, typer.Option("--allow-clocks", help="Let studies set this board's clocks; they are restored.")
+    ] = False,
+    sysfs_root: Annotated[Path, typer.Option(help="The folder that holds sys, for its clocks.")] = Path("/"),
 ) -> None:
     """Run programs on this board for studies that run elsewhere, until it is interrupted."""
     path = default_path(key)
     path = token_file.expanduser() if token_file else path
-    server = BoardServer(key, read_or_make(path), host, port, terminal.say, longest)
+    for line in recover(root=sysfs_root):
+        terminal.warn(line)
+    clocks_root = sysfs_root if allow_clocks else None
+    server = BoardServer(key, read_or_make(path), host, port, terminal.say, longest, clocks_root)
     import tvm.rpc  # noqa: F401  # once for all sessions, which are forked
 
     if not _loopback(host):

@@ -35,7 +35,7 @@ from dlas.sweep.rows.labels import (
 from dlas.sweep.rows.results import UNSTABLE, Row
 from dlas.sweep.rows.schema import CompiledAccuracy, ImportSource
 
-UNITS = {"s": "s", "bytes": "B", "hz": "Hz", "j": "J"}
+UNITS = {"s": "s", "bytes": "B", "hz": "Hz", "j": "J", "w": "W"}
 """Units by the last word of a key."""
 
 
@@ -117,6 +117,13 @@ def _happened(row: Row, log: Path) -> Iterator[tuple[str, str]]:
     clocks = (row.clock_low_hz, row.clock_mean_hz, row.clock_high_hz)
     if known := [amount(hertz, "Hz") for hertz in clocks if hertz is not None]:
         yield "clocks", ", ".join(known) + " (lowest, mean, highest)"
+    gpu = (row.gpu_clock_mean_hz, row.gpu_memory_clock_mean_hz)
+    if known := [amount(hertz, "Hz") for hertz in gpu if hertz is not None]:
+        yield "clocks of the GPU", " and memory ".join(known) + " (mean)"
+    if row.temperature_c is not None:
+        yield "temperature", f"{row.temperature_c:.1f} °C at most"
+    if row.throttled is not None:
+        yield "throttled", (row.throttled_reason or "yes") if row.throttled else "no"
     yield from _costs(row)
 
 
@@ -166,12 +173,28 @@ def _memory(row: Row) -> Iterator[tuple[str, str]]:
         yield "resident", f"{amount(row.resident_bytes, 'B')} added to the timed process"
 
 
+def _power(row: Row) -> Iterator[tuple[str, str]]:
+    """Yield energy and power, and how sure that is."""
+    if row.energy_j is not None:
+        yield "energy", amount(row.energy_j, "J")
+    if row.power_w is not None:
+        idle = "" if row.idle_power_w is None else f", {amount(row.idle_power_w, 'W')} of it when idle"
+        yield "power", amount(row.power_w, "W") + idle
+    if row.power_rails_w:
+        yield "rails", ", ".join(f"{rail} {amount(watts, 'W')}" for rail, watts in row.power_rails_w.items())
+    if row.power_readings is not None:
+        missing = f", {row.power_missing:,} of them missing" if row.power_missing else ""
+        drift = "" if row.power_drift is None else f"; the last third {row.power_drift:+.1%} from the first"
+        yield "readings", f"{row.power_readings:,} of {row.power_sensor}{missing}{drift}"
+    if row.power_note:
+        yield "power note", row.power_note
+
+
 def _costs(row: Row) -> Iterator[tuple[str, str]]:
     if row.error is not None:
         yield "error", f"{row.error:.3g} of the largest output"
     yield from _memory(row)
-    if row.energy_j is not None:
-        yield "energy", amount(row.energy_j, "J")
+    yield from _power(row)
     if row.library_bytes is not None:
         yield "library", amount(row.library_bytes, "B")
     if row.coverage:

@@ -121,6 +121,7 @@ def context_of(
         predictors=known,
         missing=missing,
         predictions=predicted,
+        rows=frame,
     )
 
 

@@ -165,6 +165,28 @@ def intervals(
     return specification(chart.properties(height=step))
 
 
+def boxes(quantity: str, colours: Mapping[str, str]) -> dict[str, Any]:
+    """Return boxes from ``q1`` to ``q3`` with the median ``x``, and lines from ``lo`` to ``hi``, by category.
+
+    A vertical line at 0 marks "no difference".
+    """
+    base, colour = _base("c"), _colour(colours)
+    axis = alt.Axis(format="+~g", tickCount=6)
+    scale = alt.Scale(zero=False, padding=10)
+    layers = [
+        _reference(0),
+        base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(
+            x=alt.X("lo:Q", title=quantity, axis=axis, scale=scale), x2="hi:Q", color=colour
+        ),
+        base.mark_bar(height={"band": 0.8}, opacity=0.55).encode(
+            x=alt.X("q1:Q", title=quantity), x2="q3:Q", color=colour
+        ),
+        base.mark_tick(thickness=2, color=INK).encode(x=alt.X("x:Q", title=quantity)),
+    ]
+    chart = alt.layer(*layers, data=alt.NamedData(name=ROWS))
+    return specification(chart.properties(height=alt.Step(BAND, **{"for": "offset"})))
+
+
 def dumbbells(quantity: str, colours: Mapping[str, str]) -> dict[str, Any]:
     """Return expected (``e``, hollow) and achieved values (``x``), with the ``share`` achieved as text."""
     # The share above a dot is wider than the dot.

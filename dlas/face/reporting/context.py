@@ -58,6 +58,8 @@ class Context:
     """Which points of the folders' studies have no row, a sentence a folder."""
     predictions: pd.DataFrame | None = None
     """Points that were predicted and have no row."""
+    rows: pd.DataFrame | None = None
+    """All rows of the points, those of one point on several boards apart."""
 
     @cached_property
     def predicted(self) -> pd.DataFrame:

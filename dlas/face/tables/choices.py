@@ -10,14 +10,15 @@ import pandas as pd
 from rich.text import Text
 
 from dlas.analysis.choosing.layers import (
+    LATENCY,
     Candidate,
     ChoiceGain,
-    LayerTimes,
+    LayerCosts,
+    best,
     changes,
-    changing_s,
-    fastest,
+    changing,
     gained,
-    layer_times,
+    layer_costs,
     layouts_of,
 )
 from dlas.axes.choosers.per_layer import write
@@ -31,22 +32,23 @@ from dlas.sweep.rows.labels import factor, label, milliseconds, points, times_as
 from dlas.sweep.rows.results import Row, read_rows
 
 
-def choose(folders: Sequence[Path], where: Sequence[str], path: Path) -> View:
+def choose(folders: Sequence[Path], where: Sequence[str], path: Path, by: str = LATENCY) -> View:
     """Choose an algorithm for each layer, write the table to ``path``, and return it with its gain.
 
     The frame has the columns ``layer``, ``chosen`` and ``next``, two algorithms, and their
-    ``latency_s`` and ``next_latency_s``.
+    ``latency_s`` and ``next_latency_s``, or ``energy_j`` and ``next_energy_j``.
 
     Raises
     ------
     InputError
-        If the rows cannot be compared, or the file cannot be written.
+        If there is no such cost, the rows cannot be compared, or the file cannot be written.
     """
-    measured = layer_times(_rows(folders, where))
-    chosen, proven = fastest(measured)
+    measured = layer_costs(_rows(folders, where), by)
+    chosen, proven = best(measured)
     gain = gained(measured, chosen)
+    option = "" if by == LATENCY else f" --by {by}"
     above = [
-        f"Chosen by `dlas choose {' '.join(map(str, folders))}` for {_setting(measured)}.",
+        f"Chosen by `dlas choose {' '.join(map(str, folders))}{option}` for {_setting(measured)}.",
         _prediction(measured, gain),
     ]
     write(
@@ -56,7 +58,7 @@ def choose(folders: Sequence[Path], where: Sequence[str], path: Path) -> View:
     )
     below = [*_below(measured, chosen, gain, proven), f"written to {path}"]
     frame = _choices(measured, chosen)
-    grid = Grid(_table(frame), [Text(_setting(measured), style="bold")], [Text(line) for line in below])
+    grid = Grid(_table(frame, by), [Text(_setting(measured), style="bold")], [Text(line) for line in below])
     return View(frame, grid)
 
 
@@ -69,7 +71,7 @@ def _rows(folders: Sequence[Path], where: Sequence[str]) -> Iterator[Row]:
                 yield row
 
 
-def _setting(measured: LayerTimes) -> str:
+def _setting(measured: LayerCosts) -> str:
     return ", ".join(
         f"batch {value}" if name == "batch" else value
         for name, value in measured.setting.items()
@@ -81,68 +83,84 @@ def _named(algorithm: str) -> str:
     return label(json.loads(algorithm))
 
 
-def _prediction(measured: LayerTimes, gain: ChoiceGain) -> str:
-    best = _named(measured.singles[0].algorithm)
+def _prediction(measured: LayerCosts, gain: ChoiceGain) -> str:
+    alone = _named(measured.singles[0].algorithm)
     return (
-        f"Predicted: {milliseconds(gain.predicted_s)} ms an inference, "
-        f"{times_as_fast(gain.latency_s / gain.predicted_s)} as {best} alone, "
-        f"measured with {milliseconds(gain.latency_s)} ms."
+        f"Predicted: {_shown(measured, gain.predicted)} an inference, "
+        f"{_saving(measured, gain.cost / gain.predicted)} as {alone} alone, "
+        f"measured with {_shown(measured, gain.cost)}."
     )
 
 
-def _choices(measured: LayerTimes, chosen: Mapping[str, Candidate]) -> pd.DataFrame:
-    """Return a line for each layer: its algorithm and the next fastest one, with their times."""
+def _shown(measured: LayerCosts, cost: float) -> str:
+    """Return a cost with its unit."""
+    return f"{milliseconds(cost)} ms" if measured.by == LATENCY else f"{milliseconds(cost)} mJ"
+
+
+def _saving(measured: LayerCosts, ratio: float) -> str:
+    """Return in words how many times less a choice costs."""
+    return (
+        times_as_fast(ratio)
+        if measured.by == LATENCY
+        else f"{factor(ratio)} times as many inferences a joule"
+    )
+
+
+def _choices(measured: LayerCosts, chosen: Mapping[str, Candidate]) -> pd.DataFrame:
+    """Return a line for each layer: its algorithm and the next best one, with their costs."""
     lines = []
     for layer, own in chosen.items():
         other = _next(measured.layers[layer], own)
-        line = {"layer": layer, "chosen": _named(own.algorithm), "latency_s": own.latency_s}
-        rest = {"next": _named(other.algorithm), "next_latency_s": other.latency_s} if other else {}
-        lines.append({**line, "next": None, "next_latency_s": None, **rest})
+        line = {"layer": layer, "chosen": _named(own.algorithm), measured.by: own.cost}
+        rest = {"next": _named(other.algorithm), f"next_{measured.by}": other.cost} if other else {}
+        lines.append({**line, "next": None, f"next_{measured.by}": None, **rest})
     return pd.DataFrame(lines)
 
 
-def _table(frame: pd.DataFrame) -> Table:
-    """Return the table of :func:`_choices`, with how much faster each is than the next."""
-    own, others = frame["latency_s"], frame["next_latency_s"].astype(float)
+def _table(frame: pd.DataFrame, by: str) -> Table:
+    """Return the table of :func:`_choices`, with how much less each costs than the next."""
+    own, others = frame[by], frame[f"next_{by}"].astype(float)
     all_ms = milliseconds(own.sum())
+    unit, better = ("ms", "times as fast") if by == LATENCY else ("mJ", "times as many a joule")
     return table_of(
         [
             names("layer", frame["layer"], summary="all layers"),
             names("chosen", frame["chosen"]),
             names("next", [maybe(name, str) for name in frame["next"]]),
-            numbers("chosen ms", map(milliseconds, own), summary=all_ms),
-            numbers("next ms", [maybe(seconds, milliseconds) for seconds in others]),
-            numbers("as the next", [maybe(ratio, factor) for ratio in others / own], "times as fast"),
+            numbers(f"chosen {unit}", map(milliseconds, own), summary=all_ms),
+            numbers(f"next {unit}", [maybe(seconds, milliseconds) for seconds in others]),
+            numbers("as the next", [maybe(ratio, factor) for ratio in others / own], better),
         ],
         "choices",
     )
 
 
 def _next(candidates: Mapping[str, Candidate], chosen: Candidate) -> Candidate | None:
-    """Return the fastest other candidate; it may be faster if layout changes are not counted."""
+    """Return the best other candidate; it may cost less if layout changes are not counted."""
     others = [other for other in candidates.values() if other.algorithm != chosen.algorithm]
-    return min(others, key=lambda candidate: candidate.latency_s, default=None)
+    return min(others, key=lambda candidate: candidate.cost, default=None)
 
 
 def _below(
-    measured: LayerTimes, chosen: Mapping[str, Candidate], gain: ChoiceGain, proven: bool
+    measured: LayerCosts, chosen: Mapping[str, Candidate], gain: ChoiceGain, proven: bool
 ) -> Iterator[str]:
     changed = changes(measured.edges, layouts_of(chosen))
-    if changed and measured.seconds_a_byte:
-        rate, took = 1e-9 / measured.seconds_a_byte, changing_s(changed, measured.seconds_a_byte)
+    if changed and measured.cost_a_byte:
+        rate, took = 1e-9 / measured.cost_a_byte, changing(changed, measured.cost_a_byte)
+        unit = "GB/s" if measured.by == LATENCY else "GB/J"
         yield (
-            f"{len(changed)} changes of layout between layers: {milliseconds(took)} ms, "
-            f"estimated at {rate:.3g} GB/s, the rate of those in the rows"
+            f"{len(changed)} changes of layout between layers: {_shown(measured, took)}, "
+            f"estimated at {rate:.3g} {unit}, the rate of those in the rows"
         )
     elif len({candidate.layouts for candidate in chosen.values()}) > 1:
         yield "no layout is changed between layers"
     if measured.unstable:
         yield f"{points(measured.unstable)} left out, whose times are unstable"
     if not proven:
-        yield "too many layers read each other to try all choices: no change of a single layer is faster"
+        yield "too many layers read each other to try all choices: no change of a single layer is better"
     yield (
-        f"layers and changes of layout: {milliseconds(gain.after_s)} ms, "
-        f"with the best single algorithm {milliseconds(gain.before_s)} ms: "
-        f"{times_as_fast(gain.before_s / gain.after_s)}"
+        f"layers and changes of layout: {_shown(measured, gain.after)}, "
+        f"with the best single algorithm {_shown(measured, gain.before)}: "
+        f"{_saving(measured, gain.before / gain.after)}"
     )
     yield _prediction(measured, gain)

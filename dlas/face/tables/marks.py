@@ -16,6 +16,11 @@ from dlas.sweep.rows.reasons import joined, parted
 
 NOISY = "~"
 """Mark of a time that was measured on a disturbed machine."""
+THROTTLED = "°"
+"""Mark of a time that was measured while something held the clocks back."""
+SIMULATED_MARK = "§"
+"""Mark of a time that nothing took: the device is simulated, and a law told it."""
+SIMULATED_MEANS = "the device is simulated; nothing was run, and a law tells times and energies"
 PREDICTED_MARK = "≈"
 """Mark of a time that was predicted."""
 UNSTABLE_MARK = "?"

@@ -17,6 +17,9 @@ from dlas.face.tables.marks import (
     COLOURS,
     NOISY,
     PREDICTED_MARK,
+    SIMULATED_MARK,
+    SIMULATED_MEANS,
+    THROTTLED,
     UNSTABLE_MARK,
     Notes,
     first_shown,
@@ -37,6 +40,7 @@ from dlas.sweep.rows.labels import (
     points,
     short_id,
 )
+from dlas.sweep.rows.machines import names_simulated
 from dlas.sweep.rows.predictions import PREDICTED
 from dlas.sweep.rows.results import COMPLETED, STATUSES, UNSTABLE
 from dlas.sweep.rows.short_labels import with_short_labels
@@ -72,6 +76,7 @@ QUANTITIES = (
     Quantity("agrees %", "agreement", lambda value: f"{100 * value:.2f}", drop=6, always=False),
     Quantity("memory", "peak_memory_bytes", in_bytes, drop=2),
     Quantity("energy", "energy_j", lambda value: amount(value, "J"), drop=4),
+    Quantity("power", "power_w", lambda value: amount(value, "W"), drop=5),
     Quantity("trials", "trials", lambda value: f"{value:,.0f}", drop=6),
     Quantity("search", "search_s", duration, drop=4),
     Quantity("pruned %", "ratio", lambda value: f"{100 * value:.1f}", drop=2),
@@ -89,6 +94,7 @@ SORTS = {
     "error": "error",
     "memory": "peak_memory_bytes",
     "energy": "energy_j",
+    "power": "power_w",
     "size": "model_bytes",
     "packed": "packed_bytes",
     "csr": "csr_bytes",
@@ -136,7 +142,7 @@ def table(
     groups = shown["group_number"].tolist()
     last = {at for at in range(len(groups) - 1) if groups[at] != groups[at + 1]}
     below = [*first_shown(len(shown), len(lines), "lines"), _counts(lines), *_predictions(lines)]
-    below += [*_partly(lines), *_repeats(lines)]
+    below += [*_partly(lines), *_simulated(lines), *_repeats(lines)]
     below += notes.lines()
     same = shared_values({name: lines[name].iloc[0] for name in constants} if len(lines) else {})
     above = _headline(every, lines, "; ".join(filter(None, (same, str(left_out)))))
@@ -217,10 +223,15 @@ def _latency(row: Record) -> Cell:
     text = interval_ms(row["latency_s"], row["latency_low_s"], row["latency_high_s"])
     if row["status"] == PREDICTED:
         return Cell(text + PREDICTED_MARK, style=PREDICTED)
-    noisy = NOISY if pd.notna(row["noisy"]) and row["noisy"] else ""
-    return Cell(
-        text + (UNSTABLE_MARK if row["status"] == UNSTABLE else noisy) + coverage_mark(row["coverage"])
-    )
+    doubt = UNSTABLE_MARK if row["status"] == UNSTABLE else NOISY if _is(row["noisy"]) else ""
+    held = THROTTLED if _is(row["throttled"]) else ""
+    told = SIMULATED_MARK if names_simulated(row["machine"]) else ""
+    return Cell(text + doubt + held + told + coverage_mark(row["coverage"]))
+
+
+def _is(value: Any) -> bool:
+    """Return whether a value is known to be true."""
+    return bool(pd.notna(value) and value)
 
 
 def _speed(row: Record) -> Cell:
@@ -255,6 +266,13 @@ def _partly(frame: pd.DataFrame) -> Iterator[Text]:
         yield Text(PARTLY_MEANS)
 
 
+def _simulated(frame: pd.DataFrame) -> Iterator[Text]:
+    """Yield what the mark of simulated times means, where a point has one."""
+    count = sum(map(names_simulated, frame["machine"]))
+    if count:
+        yield Text(f"{points(count)} ({SIMULATED_MARK}): {SIMULATED_MEANS}")
+
+
 def _predictions(frame: pd.DataFrame) -> Iterator[Text]:
     """Yield what the mark of predicted times means, where a point has one."""
     predicted = frame["status"].eq(PREDICTED) & frame["latency_s"].notna()
@@ -274,7 +292,7 @@ def _repeats(frame: pd.DataFrame) -> Iterator[Text]:
 
 
 def _counts(frame: pd.DataFrame) -> Text:
-    """Return the number of points by status, and of noisy ones."""
+    """Return the number of points by status, of noisy and of throttled ones."""
     counts = frame["status"].value_counts()
     text = Text(f"{points(len(frame))}: ")
     pieces = [
@@ -285,5 +303,7 @@ def _counts(frame: pd.DataFrame) -> Text:
     text.append_text(Text(", ").join(pieces or [Text("nothing has been run")]))
     if UNSTABLE in counts:
         text.append(f" ({UNSTABLE_MARK}: no result, left out of every comparison)")
-    noisy = int((frame["noisy"].fillna(False) & (frame["status"] == "ok")).sum())
-    return text.append(f"; {noisy:,} noisy ({NOISY})" if noisy else "")
+    for column, mark in (("noisy", NOISY), ("throttled", THROTTLED)):
+        marked = int((frame[column].fillna(False) & (frame["status"] == "ok")).sum())
+        text.append(f"; {marked:,} {column} ({mark})" if marked else "")
+    return text

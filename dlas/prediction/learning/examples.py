@@ -114,4 +114,13 @@ def inherent(operators: Sequence[Operator]) -> list[Operator]:
 
 def _timed(row: Row) -> list[Layer]:
     """Return a row's kernels with their corrected times; none where no layer was timed."""
-    return [{**layer, "latency_s": seconds} for layer, seconds in timed_layers(row)]
+    return [_corrected(layer, seconds) for layer, seconds in timed_layers(row)]
+
+
+def _corrected(kernel: Layer, seconds: float) -> Layer:
+    """Return a kernel with its corrected time, and the energy of that time at the power that was measured."""
+    profiled_s, joules = kernel.get("latency_s"), kernel.get("energy_j")
+    told: Layer = {**kernel, "latency_s": seconds}
+    if joules and profiled_s:
+        told["energy_j"] = joules * seconds / profiled_s
+    return told

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from dlas.prediction.learning.features import OWN, columns, matrix, of_operators
 from dlas.prediction.learning.features.devices import Facts, device_features, facts_of
 from dlas.prediction.learning.features.kernels import COLUMNS, kernel_features, kind
 from dlas.stack import Kernels, Layer, Operator, Predictor, Samples
+from dlas.stack.types import Floats
 from dlas.sweep.rows.columns import FEATURE
 from dlas.sweep.rows.example import Example
 from dlas.sweep.rows.frame import distinct, named, select
@@ -195,6 +196,7 @@ class Points:
             columns=(*COLUMNS, *of_device),
             features=np.hstack([features, values[points]]),
             seconds=np.concatenate([own.kernels.seconds for own in self.facts]),
+            energies=np.concatenate([own.kernels.joules for own in self.facts]),
         )
 
     def places(self, without: Sequence[str] = ()) -> dict[tuple[str, ...], npt.NDArray[np.intp]]:
@@ -393,8 +395,14 @@ def _table(kernels: Sequence[Layer]) -> Kernels:
         kinds=np.array([kind(kernel) for kernel in kernels], dtype=np.str_),
         columns=COLUMNS,
         features=kernel_features(kernels),
-        seconds=np.array([kernel.get("latency_s") or np.nan for kernel in kernels], dtype=np.float64),
+        seconds=_measured(kernels, "latency_s"),
+        energies=_measured(kernels, "energy_j"),
     )
+
+
+def _measured(kernels: Sequence[Layer], name: Literal["latency_s", "energy_j"]) -> Floats:
+    """Return a quantity of each kernel, NaN where it was not measured."""
+    return np.array([kernel.get(name) or np.nan for kernel in kernels], dtype=np.float64)
 
 
 def _with_networks(frame: pd.DataFrame, facts: Sequence[PointFacts]) -> pd.DataFrame:

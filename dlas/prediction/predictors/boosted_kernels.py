@@ -31,7 +31,8 @@ class BoostedKernels(Predictor):
     with rates of its kind, times a factor from boosted trees.  So it extrapolates where trees alone
     cannot.  A network's time is the sum of its kernels' times a factor, and an overhead for each
     kernel; both are fitted to whole networks.  So is energy, of which each kernel's time is multiplied by
-    the power of its kind.
+    its power.  Where rows tell the energy of kernels, boosted trees predict that; where they tell that of
+    networks alone, it is one for each kind.
 
     Where it is fitted to several devices, or to one at several clocks, the trees also read what tells them
     apart: threads, cores, clocks, compiler and algorithm.
@@ -87,13 +88,24 @@ class BoostedKernels(Predictor):
             own = timed.kinds == name
             workspace.say(f"boosted_kernels: {name}, {own.sum():,} kernels")
             kinds[name] = self._fit_kind(timed.take(own), groups[own].tolist(), workspace.seed)
-        power = Power.fitted(timed, samples.target) if samples.quantity == ENERGY else None
+        power = self._power(timed, samples, workspace.seed) if samples.quantity == ENERGY else None
         of_kernels = KernelSum(timed.columns, kinds, _seconds_a_value(timed), 1.0, 0.0, power)
         return of_kernels.scaled_to(samples)
 
     def load(self, folder: Path) -> Fitted:
         """Return what was fitted from its files."""
         return KernelSum.read(folder)
+
+    def _power(self, kernels: Kernels, samples: Samples, seed: int) -> Power:
+        """Return the power of kernels, as their own energies tell it, or else those of networks."""
+        if not (kernels.joules > 0).any():
+            return Power.fitted(kernels, samples.target)
+        settings = self._settings(seed)
+        return Power.boosted(
+            kernels,
+            self.fewest,
+            lambda features, target: Booster.fitted(features, target, self.rounds, settings),
+        )
 
     def _fit_kind(self, kernels: Kernels, groups: Sequence[str], seed: int) -> KernelKind:
         """Return the predictor of kernels of one kind."""

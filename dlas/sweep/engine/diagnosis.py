@@ -9,9 +9,11 @@ from dlas.errors import InputError
 if TYPE_CHECKING:
     from dlas.bench.measuring.doctor import SystemCheck
 
+NOTHING_RUN = "it is simulated: nothing is built or run, and a law tells times and energies"
+
 
 def examine(device: str | None = None) -> list[SystemCheck]:
-    """Return the checks of this machine, of a board, or of an engine of WebAssembly.
+    """Return the checks of this machine, of a board, of an engine of WebAssembly, or of a simulated device.
 
     Parameters
     ----------
@@ -23,15 +25,18 @@ def examine(device: str | None = None) -> list[SystemCheck]:
     InputError
         If there is no such profile, or it is of neither.
     """
-    if device is None:
-        from dlas.bench.measuring import doctor
+    from dlas.bench.measuring import doctor
 
+    if device is None:
         return doctor.checks()
     from dlas.axes.hardware import diagnosis, engine_diagnosis
     from dlas.axes.hardware.engines import WebAssemblyEngine
+    from dlas.stack import SimulatedHardware
     from dlas.sweep.study import parts
 
     part = parts.find("hardware", device)
+    if issubclass(part.cls, SimulatedHardware):
+        return [doctor.SystemCheck("device", "warn", NOTHING_RUN, "name another device to measure anything")]
     if issubclass(part.cls, WebAssemblyEngine):
         return list(engine_diagnosis.checks(part.make({})))
     profile = part.fixed.get("profile")

@@ -2,6 +2,7 @@
 
     network -> [compress ...] -> [tune] -> build -> memory -> check -> [count] -> measure -> row
                              `-> kernels, of a point that is predicted
+                                 `-> simulate -> row, of a device that is simulated
 
 The steps themselves, which run in child processes, are in ``steps/``.
 """
@@ -17,7 +18,15 @@ from typing import Any
 from dlas.bench.store import fingerprint
 from dlas.bench.store.fingerprint import SourceTree
 from dlas.errors import Unreachable
-from dlas.stack import PART_AXES, TRAINING, Hardware, MeasureSettings, Part, TuningCompiler
+from dlas.stack import (
+    PART_AXES,
+    TRAINING,
+    Hardware,
+    MeasureSettings,
+    Part,
+    SimulatedHardware,
+    TuningCompiler,
+)
 from dlas.sweep.study import parts
 from dlas.sweep.study.point import NONE, Choice, Point
 
@@ -47,6 +56,7 @@ STEP_AXES: dict[str, tuple[str, ...]] = {
     "check": (),
     "count": (),
     "measure": ("hardware",),
+    "simulate": ("hardware",),
 }
 """The axes whose parts work in a step."""
 ROW_STEPS = ("memory", "check", "measure")
@@ -80,11 +90,13 @@ class Step:
     """Whether it may train a network."""
     needs: tuple[tuple[str, str], ...] = ()
     """Kinds and keys of the artifacts that it makes its own from."""
+    module: str = ""
+    """Its file in ``steps/``, where that has another name."""
 
     @property
     def function(self) -> str:
         """The function to run, ``package.module:function``."""
-        return f"{STEPS}.{self.name}:run"
+        return f"{STEPS}.{self.module or self.name}:run"
 
     @property
     def time_limit(self) -> str:
@@ -163,10 +175,12 @@ class Planner:
         content = point.content()
         networks = self._networks(replace(point, algorithm=NONE, compiler=NONE, hardware=NONE, batch=0))
         network_key = networks[-1].key
+        common = {"content": content, "root": str(self.root), "network_key": network_key}
+        if isinstance(point.device, SimulatedHardware):
+            return self._simulated(point, networks, common)
         tunes = issubclass(point.compiler_class, TuningCompiler)
         tuning_key = self._tuning_key(point, network_key) if tunes else None
         build_key = self._build_key(point, network_key, tuning_key)
-        common = {"content": content, "root": str(self.root), "network_key": network_key}
         tuned, built = {**common, "tuning_key": tuning_key}, {**common, "build_key": build_key}
         slow = (OPTIMISERS_IMPORT,) if point.task == TRAINING else ()
         needs = (("network", network_key), *((("tuning", tuning_key),) if tuning_key else ()))
@@ -192,7 +206,24 @@ class Planner:
             measure=measure,
             key=self._row_key(point, build_key),
             kernels=lowered,
-            sources={axis: self._source(axis, getattr(point, axis)) for axis in PART_AXES},
+            sources=self._sources(point),
+        )
+
+    def _simulated(self, point: Point, networks: Sequence[Step], common: dict[str, Any]) -> Plan:
+        """Return the steps of a point whose device runs nothing: its kernels are told, none is built."""
+        kernels = self._kernels_step(point, common)
+        told = {"content": common["content"], "root": common["root"], "kernels_key": kernels.key}
+        arguments = {**told, "settings": self._settings}
+        code = self._row_code(("simulate", _choices("simulate", point)))
+        return Plan(
+            id=point.id,
+            content=common["content"],
+            comparison=comparison(point, self.settings),
+            device=point.device,
+            steps=(*networks, kernels),
+            measure=Step("measure", kernels.key, arguments, module="simulate"),
+            key=fingerprint.key(id=point.id, kernels=kernels.key, settings=self._settings, code=code),
+            sources=self._sources(point),
         )
 
     def modules(self, step: str, point: Point) -> frozenset[str]:
@@ -293,6 +324,10 @@ class Planner:
         """Return the digest of the code of the steps between a build and its row."""
         modules = (self._modules(step, _workers(own)) for step, own in steps)
         return self._digest(frozenset().union(*modules))
+
+    def _sources(self, point: Point) -> dict[str, str]:
+        """Return the digests of the code of a point's parts, by axis."""
+        return {axis: self._source(axis, getattr(point, axis)) for axis in PART_AXES}
 
     def _source_of(self, axis: str, choice: Choice) -> str:
         """Return the digest of the code of a part with what it imports; empty if it has none."""

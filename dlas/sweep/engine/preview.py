@@ -23,6 +23,7 @@ Axes = tuple[str, ...]
 Number = TypeVar("Number", int, float)
 SIMILAR: dict[str, tuple[Axes, ...]] = {
     "network": (("dataset", "model", "compression"), ("dataset", "model")),
+    "kernels": (("model", "compiler"), ("model",), ()),
     "tune": (("model", "algorithm", "compiler"), ("model", "compiler")),
     "build": (("model", "algorithm", "compiler"), ("model", "compiler name"), ("compiler name",)),
     "memory": (("task", "model", "compiler"), ("task", "model"), ()),

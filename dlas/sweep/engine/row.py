@@ -35,7 +35,7 @@ def make_row(study: str, run: PointRun, outcome: Outcome, cache: Cache) -> Row:
     tuning = _facts(cache, "tuning", artifacts)
     timed = run.facts.get("timed_layers")
     device = {"device": with_core_caches(run.facts["device"])} if "device" in run.facts else {}
-    told = _note(network.get("note"), run.facts.get("training_note"))
+    told = _note(network.get("note"), *map(run.facts.get, ("training_note", "simulation_note")))
     facts = {**network, **run.facts, **run.facts.get("counted", {}), **device, "note": told}
     unstable = outcome.status == "ok" and bool(run.facts.get("unstable"))
     return Row(
@@ -47,7 +47,7 @@ def make_row(study: str, run: PointRun, outcome: Outcome, cache: Cache) -> Row:
         status=UNSTABLE if unstable else outcome.status,
         reason=run.facts.get("unstable_reason") if unstable else outcome.reason,
         step=None if outcome.status == "ok" else run.step.name,
-        layers=merged_layers(build["layers"], timed or _untimed(run, cache)) if build else [],
+        layers=merged_layers(build["layers"], timed or _untimed(run, cache)) if build else timed or [],
         edges=build.get("edges", []),
         coverage=build.get("coverage"),
         tuning=_summary(tuning),

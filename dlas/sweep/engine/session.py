@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, Self
 
+from dlas.bench.clocks.records import recover
 from dlas.bench.processes.outcome import FULL, DiskFull
 from dlas.bench.store.cache import Cache, default_root
 from dlas.errors import InputError, Unfinished, unknown
@@ -203,6 +204,8 @@ class Session:
         """
         whole = self.announce(study, points)
         total = whole if points is None else len(points)
+        for line in recover():
+            self.display.say(line)
         try:
             self.note(study, folder, whole)
             summary = self._sweep(study, self._results(study, folder), points, total)

@@ -19,7 +19,10 @@ INSTANCE = "instance"
 SAMPLES = "latency_samples_s"
 """Column of the raw samples: an ndarray of seconds in every cell, empty where nothing was measured."""
 STEPS = ("network", "tune", "build", "memory", "check", "count", "measure")
-CLOCKS = ("clock_low_hz", "clock_mean_hz", "clock_high_hz")
+CLOCKS = (
+    *("clock_low_hz", "clock_mean_hz", "clock_high_hz"),
+    *("gpu_clock_mean_hz", "gpu_memory_clock_mean_hz"),
+)
 REACHED = ("level", "units", "ratio", "bits")
 """What a compression reached: its level, the shares of units and of weights pruned, the bits of a value."""
 FINE_TUNING = "fine_tuning_s"
@@ -57,10 +60,20 @@ LATENCY = (
     "first_run_s",
     "cpu_s",
 )
+POWER = (
+    "energy_j",
+    "power_w",
+    "idle_power_w",
+    "power_sensor",
+    "power_readings",
+    "power_missing",
+    "power_drift",
+)
 OF_TIME = (*LATENCY, "energy_j")
 """Columns that follow from how long the program took."""
 COUNTERS = ("instructions", "cycles", "cache_misses", "counter", "count_note")
 DISTURBANCES = ("noisy", "noisy_reason", "load", "steal", "drift")
+HEAT = ("temperature_c", "throttled", "throttled_reason")
 COUNTS = ("image_height", "parameters", "nonzeros", "macs", "effective_macs")
 SIZES = ("model_bytes", "csr_bytes", "packed_bytes", "library_bytes")
 MEMORY = ("peak_memory_bytes", "loading_memory_bytes", "resident_bytes", "memory_note")
@@ -73,11 +86,13 @@ ORDER = (
     *COUNTERS,
     *DISTURBANCES,
     *CLOCKS,
+    *HEAT,
     *("error", *ACCURACIES, *DIFFERENCES, "test_images", "note"),
     *COUNTS,
     *SIZES,
     *MEMORY,
-    *("energy_j", "expected_speedup", *REACHED, FINE_TUNING, "coverage", "trials", "search_s"),
+    *POWER,
+    *("power_note", "expected_speedup", *REACHED, FINE_TUNING, "coverage", "trials", "search_s"),
     *DURATIONS,
     *PROVENANCE,
     *(name for axis in PART_AXES for name in (f"{axis}_name", f"{axis}.")),

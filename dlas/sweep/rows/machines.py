@@ -32,6 +32,8 @@ NAMED = ("machine", "machine_id")
 """Facts of a machine elsewhere, in imported rows: what its name and its fingerprint are."""
 FALLBACK = ("title", "name")
 """Facts that stand for a device of which neither processor nor GPU is known."""
+SIMULATED = "simulated"
+"""The fact of a device that does not exist; names of such machines begin with it."""
 DIGITS = 8
 """Hexadecimal digits of a fingerprint."""
 VECTORS = (
@@ -58,9 +60,21 @@ def machine_facts(device: Facts) -> dict[str, Any]:
         As :class:`dlas.sweep.rows.schema.Device`.
     """
     known = device.get("cpu") or device.get("gpu") or device.get("model")
-    named = NAMED if device.get("machine") else IDENTITY if known else FALLBACK
+    named: tuple[str, ...] = NAMED if device.get("machine") else IDENTITY if known else FALLBACK
+    if is_simulated(device):
+        named = (SIMULATED, *FALLBACK)
     facts = {name: device.get(name) for name in named}
     return {name: value for name, value in facts.items() if value is not None}
+
+
+def is_simulated(device: Facts) -> bool:
+    """Return whether nothing was measured on a device, because a law tells its times."""
+    return device.get(SIMULATED) is True
+
+
+def names_simulated(machine: object) -> bool:
+    """Return whether a machine's name is one of a simulated device."""
+    return isinstance(machine, str) and machine.startswith(f"{SIMULATED}: ")
 
 
 def with_core_caches(device: dict[str, Any]) -> dict[str, Any]:
@@ -96,6 +110,8 @@ def machine_name(device: Facts) -> str | None:
     facts = machine_facts(device)
     if not facts:
         return None
+    if is_simulated(facts):
+        return f"{SIMULATED}: {facts.get('title') or facts['name']}"
     if not set(facts) & set(IDENTITY):
         return str(facts.get("machine") or facts.get("title") or facts["name"])
     numbers = "/".join(str(facts.get(name, "?")) for name in MODEL) if set(facts) & set(MODEL) else ""

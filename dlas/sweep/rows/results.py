@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from dlas.bench.store.journal import FileInUse, Journal
 from dlas.bench.store.replacing import make_folder
 from dlas.errors import DamagedRows, InputError, listed
-from dlas.stack import INFERENCE
+from dlas.stack import INFERENCE, ClockReading
 from dlas.sweep.rows.files import FILE as FILE
 from dlas.sweep.rows.files import check_appendable, complete_lines, results_file
 from dlas.sweep.rows.labels import shortened
@@ -157,6 +157,12 @@ class Row:
     """Share of the processors' time that the hypervisor gave to other machines. Null where the system does
     not report it.
     """
+    clocks: dict[str, ClockReading] = field(default_factory=dict)
+    """Clocks that the point asked for: ``cpu``, ``gpu``, ``memory``, each as it was asked for, applied and
+    observed. Empty where it asked for none.
+    """
+    clocks_note: str | None = None
+    """Where one was not what was asked for, or was not put back as it had been found. Null otherwise."""
     clock_low_hz: float | None = None
     """The lowest, mean and highest clock frequency of the processors that the program could use, read before,
     after and once a second during each slice. Null on GPUs, and where the system does not report them.
@@ -169,6 +175,10 @@ class Row:
     """The lowest, mean and highest clock frequency of the processors that the program could use, read before,
     after and once a second during each slice. Null on GPUs, and where the system does not report them.
     """
+    gpu_clock_mean_hz: float | None = None
+    """The same mean of an NVIDIA GPU, and of its memory. Null of programs on processors, and without NVML."""
+    gpu_memory_clock_mean_hz: float | None = None
+    """The same mean of an NVIDIA GPU, and of its memory. Null of programs on processors, and without NVML."""
     addresses: str | None = None
     """Where code and data of the timed process were: ``fixed``, as in other sweeps, or ``random``, where some
     kernels take a tenth longer than in another sweep. Null on boards, where the system does not tell,
@@ -194,10 +204,45 @@ class Row:
     kept, so that equal runs differ. Rows of schema 1 and 2 name it ``peak_memory_bytes``. Null where the
     system does not report it.
     """
+    temperature_c: float | None = None
+    """The highest temperature of the machine's thermal zones, or of its GPU, read before, after and once a
+    second during each slice. Null where nothing tells it.
+    """
+    throttled: bool | None = None
+    """Whether clocks were held back meanwhile: by counters of throttling, cooling devices other than fans, a
+    limit of a frequency that fell, a board's firmware, or the reasons that a GPU gives. Null where nothing
+    tells it.
+    """
+    throttled_reason: str | None = None
+    """The first of these that told it. Null where it was not throttled."""
     energy_j: float | None = None
-    """Energy of an inference or training step: the mean power while samples were taken times their mean time.
-    Of the processors' packages with their memory, or of a Jetson's module; with what they use when idle. Null
-    where there is no meter that may be read, or samples took less than 90 % of that time.
+    """Energy of an inference or training step: ``power_w`` times the mean time of samples. Null where
+    ``power_w`` is.
+    """
+    power_w: float | None = None
+    """Mean power while samples were taken or, where the study asks for ``power``, while the program ran in a
+    loop of its own: of the processors' packages with their memory, of a Jetson's module, or of a GPU, with
+    what they use when idle. Null where there is no sensor that may be read, or ``power_note`` says why.
+    """
+    power_rails_w: dict[str, float] = field(default_factory=dict)
+    """The same by rail, of which some may be parts of others. Empty where the sensor has one alone; in W."""
+    idle_power_w: float | None = None
+    """Mean power before that loop, with the program loaded and nothing running: ``power_w`` contains it. Null
+    where there was no loop, or more than a tenth of its readings is missing.
+    """
+    power_sensor: str | None = None
+    """What was read: ``rapl``, ``ina3221`` or ``nvml``. Null where there is no sensor that may be read."""
+    power_readings: int | None = None
+    """Readings behind ``power_w``, with those that are missing. Null where it is."""
+    power_missing: int | None = None
+    """How many of them could not be taken, whose time is in the next ones. Null where ``power_w`` is."""
+    power_drift: float | None = None
+    """By what share the last third of the readings had more power than the first. Null where ``power_w`` is,
+    or with fewer than three readings.
+    """
+    power_note: str | None = None
+    """Why ``power_w`` is null. Null where it is not, or without a sensor in a study that does not ask for
+    ``power``.
     """
     layers: list[Layer] = field(default_factory=list)
     """The operators in the order in which the build runs them, with their times. Rows written before

@@ -135,6 +135,8 @@ class Seconds(TypedDict, total=False):
     """Training, compressing and saving the network; in s."""
     tune: float
     """Searching for schedules; in s."""
+    kernels: float
+    """Telling the kernels of a simulated device's program; in s."""
     build: float
     """Compiling; in s."""
     memory: float
@@ -177,6 +179,8 @@ class Measure(TypedDict, total=False):
     """Runs whose layers are timed; 0 for none. Rows without it: 20."""
     callgrind: bool
     """Whether valgrind counted instructions. Rows without it: it did not."""
+    power: bool
+    """Whether power was measured in a loop. Rows without it: it was not."""
 
 
 class Device(TypedDict, total=False):
@@ -268,6 +272,14 @@ class Device(TypedDict, total=False):
     """Whether the clock may exceed its nominal frequency. Null where the system does not report it."""
     hypervisor: bool | None
     """Whether it is a virtual machine. Null where the system does not report it."""
+    simulated: bool
+    """True of a device that does not exist: a law told its times. Left out of all others."""
+    cpu_hz: float
+    """Clocks of the processors, the GPU and the memory at which the point ran, where it asked for them."""
+    gpu_hz: float
+    """Clocks of the processors, the GPU and the memory at which the point ran, where it asked for them."""
+    memory_hz: float
+    """Clocks of the processors, the GPU and the memory at which the point ran, where it asked for them."""
 
 
 class ImportSource(TypedDict, total=False):

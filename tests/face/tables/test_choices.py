@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from typer.testing import CliRunner
 
 from dlas.analysis.choosing import elimination, layers
-from dlas.analysis.choosing.layers import changes, fastest, gained, layer_times
+from dlas.analysis.choosing.layers import best, changes, gained, layer_costs
 from dlas.bench.store import toml
 from dlas.errors import InputError
 from dlas.face.cli.app import app
@@ -74,7 +74,7 @@ def timed(
 
 def chosen_of(rows: list[Row]) -> dict[str, str]:
     """Return the name of what is chosen for each layer."""
-    chosen, _ = fastest(layer_times(rows))
+    chosen, _ = best(layer_costs(rows))
     return {layer: json.loads(one.algorithm)["name"] for layer, one in chosen.items()}
 
 
@@ -114,9 +114,9 @@ def test_from_block_to_block_goes_by_nchw() -> None:
 
 def test_the_rate_is_that_of_all_changes_in_the_rows() -> None:
     packed = timed(PACKED, dict.fromkeys(CHAIN, 1.0), BLOCKED, change_s=0.5)
-    known = layer_times([timed("direct", dict.fromkeys(CHAIN, 1.0)), packed])
-    assert known.seconds_a_byte == pytest.approx(0.5 / MEGABYTE)
-    assert known.seconds(known.of(known.singles[1])) == pytest.approx(3.5)
+    known = layer_costs([timed("direct", dict.fromkeys(CHAIN, 1.0)), packed])
+    assert known.cost_a_byte == pytest.approx(0.5 / MEGABYTE)
+    assert known.cost(known.of(known.singles[1])) == pytest.approx(3.5)
 
 
 def test_no_layout_is_changed_without_a_measured_rate() -> None:
@@ -126,7 +126,7 @@ def test_no_layout_is_changed_without_a_measured_rate() -> None:
         timed("direct", {"a": 1.0, "b": 9.0, "c": 1.0}, edges=inside),
         timed(PACKED, {"a": 4.0, "b": 4.0, "c": 4.0}, BLOCKED, edges=inside),
     ]
-    assert layer_times(rows).seconds_a_byte is None
+    assert layer_costs(rows).cost_a_byte is None
     assert set(chosen_of(rows).values()) == {"direct"}
 
 
@@ -136,7 +136,7 @@ def test_many_layers_that_all_read_each_other_end_where_no_single_change_helps(
     monkeypatch.setattr(layers, "cheapest", lambda costs: elimination.cheapest(costs, most=2))
     direct = timed("direct", {"a": 1.0, "b": 1.5, "c": 1.0})
     packed = timed(PACKED, {"a": 1.3, "b": 0.5, "c": 1.6}, BLOCKED, 0.1)
-    chosen, proven = fastest(layer_times([direct, packed]))
+    chosen, proven = best(layer_costs([direct, packed]))
     assert not proven
     assert [json.loads(one.algorithm)["name"] for one in chosen.values()] == [
         "direct",
@@ -149,12 +149,12 @@ def test_rows_that_do_not_say_who_reads_what_are_refused_where_it_counts() -> No
     direct = timed("direct", dict.fromkeys(CHAIN, 1.0), edges=[])
     assert set(chosen_of([direct]).values()) == {"direct"}
     with pytest.raises(InputError, match="no row says which layer reads which"):
-        layer_times([direct, timed(PACKED, dict.fromkeys(CHAIN, 1.0), BLOCKED, edges=[])])
+        layer_costs([direct, timed(PACKED, dict.fromkeys(CHAIN, 1.0), BLOCKED, edges=[])])
 
 
 def test_rows_without_times_of_all_layers_are_refused() -> None:
     with pytest.raises(InputError, match="no algorithm has the times of all layers"):
-        layer_times([timed("direct", {"a": 1.0}), timed("gemm", {"b": 1.0})])
+        layer_costs([timed("direct", {"a": 1.0}), timed("gemm", {"b": 1.0})])
 
 
 @pytest.mark.parametrize(
@@ -217,10 +217,10 @@ def test_layout_changes_are_printed_with_their_estimated_rate(tmp_path: Path) ->
 def test_the_time_outside_of_layers_is_not_predicted_to_shrink() -> None:
     direct = timed("direct", {"a": 2.0, "b": 1.0}, ms=4000.0, spread=0)
     direct.layers.append({"name": "max_pool2d", "latency_s": 1.0})
-    known = layer_times([direct, timed("gemm", {"a": 1.0, "b": 2.0}, ms=9000.0)])
-    gain = gained(known, fastest(known)[0])
-    assert (gain.before_s, gain.after_s) == (3.0, 2.0)
-    assert gain.predicted_s == pytest.approx(3.0)
+    known = layer_costs([direct, timed("gemm", {"a": 1.0, "b": 2.0}, ms=9000.0)])
+    gain = gained(known, best(known)[0])
+    assert (gain.before, gain.after) == (3.0, 2.0)
+    assert gain.predicted == pytest.approx(3.0)
 
 
 def test_a_lone_algorithm_gains_nothing(tmp_path: Path) -> None:
@@ -270,5 +270,5 @@ def test_a_network_is_computed_as_was_chosen(tmp_path: Path) -> None:
     computed = {layer["name"]: layer["algorithm"] for layer in mixed.layers if "macs" in layer}
     named = toml.read(table, "table of layers")["layers"].items()
     assert computed == {layer: one if isinstance(one, str) else one["name"] for layer, one in named}
-    known = layer_times(rows)
-    assert math.isfinite(gained(known, fastest(known)[0]).predicted_s)
+    known = layer_costs(rows)
+    assert math.isfinite(gained(known, best(known)[0]).predicted)

@@ -98,6 +98,43 @@ def test_noisy_rows_are_marked_and_counted(tmp_path: Path) -> None:
     assert len(re.findall(r"\]~", text)) == 1 and "2 points: 2 ok; 1 noisy (~)" in text
 
 
+def test_throttled_rows_are_marked_and_counted(tmp_path: Path) -> None:
+    rows = [row(throttled=True, noisy=True), row(batch=2, throttled=False), row(batch=3)]
+    text = printed(table(read(write(tmp_path, rows))))
+    assert len(re.findall(r"\]~°", text)) == text.count("]~") == 1
+    assert "3 points: 3 ok; 1 noisy (~); 1 throttled (°)" in text
+
+
+def test_energy_and_power_are_shown_where_they_are_known(tmp_path: Path) -> None:
+    metered: dict[str, Any] = {
+        "energy_j": 0.21,
+        "power_w": 21.0,
+        "idle_power_w": 6.0,
+        "power_rails_w": {"CPU": 15.0, "GPU": 6.0},
+        "power_sensor": "ina3221",
+        "power_readings": 50,
+        "power_missing": 2,
+        "power_drift": 0.0312,
+        "temperature_c": 71.5,
+        "throttled": True,
+        "throttled_reason": "cooling device cpu-balanced at state 3",
+    }
+    rows = [row(10, **metered), row(20, batch=2, power_note="no sensor of power that may be read")]
+    folder = write(tmp_path, rows)
+    text = printed(table(read(folder), sort="energy"), 200)
+    assert "energy" in text and "0.21 J" in text and "21 W" in text
+    shown = printed(show(folder, rows[0].id))
+    for line in (
+        "21 W, 6 W of it when idle",
+        "CPU 15 W, GPU 6 W",
+        "50 of ina3221, 2 of them missing; the last third +3.1% from the first",
+        "71.5 °C at most",
+        "cooling device cpu-balanced at state 3",
+    ):
+        assert line in shown
+    assert "no sensor of power that may be read" in printed(show(folder, rows[1].id))
+
+
 def test_filters_and_order(tmp_path: Path) -> None:
     rows = [row(10, algorithm="b", accuracy=0.5), row(20, algorithm="a", accuracy=0.9), row(5, batch=2)]
     frame = read(write(tmp_path, rows))
@@ -151,6 +188,7 @@ def test_without_a_terminal_each_point_has_one_whole_line(tmp_path: Path) -> Non
 OUTCOMES = st.tuples(st.sampled_from(STATUSES), st.integers(1, 3), st.sampled_from(["a", "b"]), st.booleans())
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.lists(OUTCOMES, min_size=1, max_size=20), st.sampled_from([60, 80, 200]))
 def test_every_row_is_in_the_table(

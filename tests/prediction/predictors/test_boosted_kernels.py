@@ -15,7 +15,8 @@ from dlas.errors import InputError
 from dlas.prediction.predictors.boosted_kernels import BoostedKernels
 from dlas.prediction.predictors.fitted.boosters import Booster
 from dlas.prediction.predictors.fitted.hyperparameters import BUDGETS, search
-from dlas.prediction.predictors.fitted.kernel_sums import INDEX, KernelSum
+from dlas.prediction.predictors.fitted.kernel_index import INDEX
+from dlas.prediction.predictors.fitted.kernel_sums import KernelSum
 from dlas.stack import Fitted, Samples, Workspace
 from dlas.testing.predictors import made_up
 
@@ -183,6 +184,7 @@ def test_trees_of_other_features_or_none_are_refused(saved: Path) -> None:
         Booster.read(saved / "missing.json", 3)
 
 
+@pytest.mark.slow
 def test_a_search_finds_settings_that_err_less_than_bad_ones() -> None:
     rng = np.random.default_rng(0)
     features = rng.uniform(0, 1, (90, 3))

@@ -7,15 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import dlas
 from dlas.errors import InputError
+from dlas.prediction.learning.features.devices import device_features, facts_of
 from dlas.prediction.learning.points import read_points
 from dlas.prediction.predictors.boosted_kernels import BoostedKernels
-from dlas.prediction.predictors.fitted.kernel_sums import INDEX, KernelSum
+from dlas.prediction.predictors.fitted.kernel_index import INDEX
+from dlas.prediction.predictors.fitted.kernel_sums import KernelSum
 from dlas.prediction.predictors.fitted.power import Power
-from dlas.stack import Samples, Workspace
+from dlas.stack import Kernels, Samples, Workspace
 from tests.fixtures.kernel_rows import WATTS, board, kernel_rows
 from tests.fixtures.rows import write
 
@@ -59,7 +62,7 @@ def test_networks_never_fitted_use_what_their_kernels_use(samples: Samples) -> N
     errors = np.abs(found.predict(tried) / tried.target - 1)
     assert errors.mean() < 0.1
     assert tried.kernels is not None and found.power is not None
-    joules = found.of_kernels(tried.kernels) * found.power.of(tried.kernels.kinds)
+    joules = found.of_kernels(tried.kernels) * found.power.of(tried.kernels.with_columns(found.columns))
     by_hand = np.bincount(tried.kernels.points, found.factor * joules + found.overhead)
     assert np.allclose(found.predict(tried), by_hand, rtol=1e-12)
 
@@ -73,7 +76,8 @@ def test_a_kind_that_takes_little_time_has_nearly_the_mean_power(samples: Sample
     kinds[least] = "Rare"
     power = Power.fitted(replace(kernels, kinds=kinds), samples.target)
     assert power.watts["Rare"] == pytest.approx(power.mean, rel=0.05)
-    assert power.of(np.array(["Rare", "Never"])).tolist() == [power.watts["Rare"], power.mean]
+    rare_and_never = replace(kernels.take(np.arange(2)), kinds=np.array(["Rare", "Never"]))
+    assert power.of(rare_and_never).tolist() == [power.watts["Rare"], power.mean]
 
 
 def test_a_predictor_of_energy_is_evaluated_stored_and_read(rows: Path, tmp_path: Path) -> None:
@@ -116,3 +120,44 @@ def test_rows_without_energy_are_refused_with_the_reason(tmp_path: Path) -> None
     with pytest.raises(InputError, match=r"no row has energy_j: 45 rows without energy_j.*no meter"):
         dlas.fit("boosted_kernels", folder, target="energy_j", to=tmp_path / "p")
     assert not (tmp_path / "p").exists()
+
+
+def with_energies(kernels: Kernels) -> Kernels:
+    """Return kernels whose power follows from what each computes, within a kind by a factor of three."""
+    busy = np.minimum(kernels.column("macs") / np.maximum(kernels.column("values"), 1.0), 50.0) / 50.0
+    return replace(kernels, energies=kernels.seconds * (5.0 + 10.0 * busy))
+
+
+def power_error(fitted: KernelSum, tried: Samples) -> float:
+    assert tried.kernels is not None and fitted.power is not None
+    kernels = tried.kernels.with_columns(fitted.columns)
+    return float(np.abs(fitted.power.of(kernels) * kernels.seconds / kernels.joules - 1).mean())
+
+
+def test_kernels_that_tell_their_energy_have_their_power_by_trees(samples: Samples, tmp_path: Path) -> None:
+    assert samples.kernels is not None
+    kernels = with_energies(samples.kernels)
+    joules = np.asarray(np.bincount(kernels.points, kernels.joules), dtype=np.float64)
+    by_kernels = replace(samples, kernels=kernels, target=joules)
+    by_networks = replace(by_kernels, kernels=replace(kernels, energies=None))
+    places = np.arange(len(samples))
+    fitted, tried = by_kernels.take(places[places % 3 > 0]), by_kernels.take(places[places % 3 == 0])
+    found = fitted_to(fitted)
+    assert found.power is not None and found.power.boosters
+    alone = fitted_to(by_networks.take(places[places % 3 > 0]))
+    assert alone.power is not None and not alone.power.boosters
+    assert power_error(found, tried) < power_error(alone, tried)
+    found.save(tmp_path)
+    assert np.allclose(KernelSum.read(tmp_path).predict(tried), found.predict(tried), rtol=1e-6)
+    content = json.loads((tmp_path / INDEX).read_text())
+    (tmp_path / INDEX).write_text(json.dumps({**content, "powered": [99]}))
+    with pytest.raises(InputError, match="names no kinds of kernels"):
+        KernelSum.read(tmp_path)
+
+
+def test_the_clocks_of_a_device_are_features_and_older_rows_have_none() -> None:
+    told = facts_of({"cpu_hz": 1e9, "gpu_hz": 2e9, "memory_hz": 3e8, "threads": 1, "physical_cores": 4})
+    assert told == {"cpu_hz": 1e9, "gpu_hz": 2e9, "memory_hz": 3e8, "physical_cores": 4.0}
+    frame = pd.DataFrame({"threads": [1, 1], "compiler": ["a", "a"], "algorithm": ["b", "b"]})
+    names, values = device_features(frame, [told, facts_of({"clock_max_hz": 1e9})])
+    assert values[:, names.index("device.gpu_hz")].tolist() == [2e9, 0.0]

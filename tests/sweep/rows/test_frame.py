@@ -284,7 +284,7 @@ def test_predictions_give_way_to_rows_of_the_same_one_of_machines_alike(tmp_path
 
 
 def test_the_type_of_a_column_is_that_of_its_field() -> None:
-    assert set(columns.TRUTHS) == {"noisy"}
+    assert set(columns.TRUTHS) == {"noisy", "throttled"}
     assert {"energy_j", "accuracy"} < set(columns.FLOATS) and {"batch", "macs"} < set(columns.INTEGERS)
     assert "reason" in columns.TEXTS and "task" not in columns.TEXTS, "which is never missing"
     typed = {*columns.TEXTS, *columns.TRUTHS, *columns.FLOATS, *columns.INTEGERS}

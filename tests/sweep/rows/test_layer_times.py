@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dlas.analysis.choosing.layers import layer_times
+from dlas.analysis.choosing.layers import layer_costs
 from dlas.analysis.roles import with_roles
 from dlas.face.console.show import show
 from dlas.face.reporting import report
@@ -63,11 +63,11 @@ def test_show_gives_the_sum_as_profiled_beside_the_networks_time(tmp_path: Path)
 
 def test_choosing_takes_no_algorithm_for_what_its_profiler_cost() -> None:
     slow_profiler, quick_profiler = profiled(60.0), profiled(0.0, "gemm")
-    measured = layer_times([slow_profiler, quick_profiler])
+    measured = layer_costs([slow_profiler, quick_profiler])
     for candidates in measured.layers.values():
-        times = [candidate.latency_s for candidate in candidates.values()]
+        times = [candidate.cost for candidate in candidates.values()]
         assert times[0] == pytest.approx(times[1], rel=0.5)
-    assert all(single.operators_s == pytest.approx(190e-6) for single in measured.singles)
+    assert all(single.operators == pytest.approx(190e-6) for single in measured.singles)
 
 
 def test_the_report_compares_corrected_layers_and_names_both_points(tmp_path: Path) -> None:

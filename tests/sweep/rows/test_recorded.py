@@ -23,6 +23,10 @@ LATER = {
     **dict.fromkeys(("cpu_s", *CLOCKS, *AGREEMENTS, *DIFFERENCES), "float64"),
     **dict.fromkeys(("instructions", "cycles", "cache_misses", "count_s"), "float64"),
     **{"counter": "string", "count_note": "string"},
+    **dict.fromkeys(("power_w", "idle_power_w", "power_drift", "temperature_c"), "float64"),
+    **dict.fromkeys(("power_readings", "power_missing"), "Int64"),
+    **dict.fromkeys(("power_sensor", "power_note", "throttled_reason"), "string"),
+    "throttled": "boolean",
 }
 """Columns that version 0.1.0 did not have."""
 

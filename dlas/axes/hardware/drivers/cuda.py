@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from dlas.axes.hardware.clock_options import ClocksHere
 from dlas.axes.hardware.profile import Profile
 from dlas.bench.measuring import cuda_toolkit, sampling
 from dlas.bench.measuring.gpu import NoGpu, first_gpu
 from dlas.bench.measuring.machine import Machine, use_threads
 from dlas.bench.measuring.observers.watch import Watch
 from dlas.bench.measuring.sampling import Instruments
-from dlas.stack import Hardware, Images, MeasureSettings, Program, Target, TrainingStep
+from dlas.stack import Images, MeasureSettings, Program, Target, TrainingStep
 
 HOST_THREADS = 1
 """Threads of the processors: one starts the kernels, and every kernel runs on the GPU."""
@@ -21,7 +22,7 @@ ANY = {"kind": "cuda", "arch": "sm_75"}
 
 
 @dataclass(frozen=True)
-class Cuda(Hardware):
+class Cuda(ClocksHere):
     """The first GPU that CUDA_VISIBLE_DEVICES shows, detected.
 
     Times are those between two events on the GPU.  Images are copied to it before, and
@@ -30,6 +31,7 @@ class Cuda(Hardware):
 
     profile: Profile
     machine: ClassVar[Machine] = Machine()
+    on_gpu: ClassVar[bool] = True
 
     @property
     def device(self) -> str:
@@ -37,11 +39,17 @@ class Cuda(Hardware):
         return "local"
 
     def unsupported(self) -> str | None:
-        """Return the profile's reason, why there is no GPU, or what its programs lack."""
+        """Return the profile's reason, why there is no GPU, or what it or its programs lack."""
         if self.profile.unsupported:
             return self.profile.unsupported
         gpu = first_gpu()
-        return str(gpu) if isinstance(gpu, NoGpu) else cuda_toolkit.unusable(gpu)
+        if isinstance(gpu, NoGpu):
+            return str(gpu)
+        return cuda_toolkit.unusable(gpu) or self.clocks_unsupported()
+
+    def processors(self) -> tuple[int, ...]:
+        """Return those that this process may run on: one of them starts the kernels."""
+        return self.machine.allowed()
 
     def target(self) -> Target:
         """Return the GPU's architecture and limits; what the profile's target says goes before."""

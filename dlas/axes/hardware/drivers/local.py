@@ -10,18 +10,19 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from dlas.axes.hardware.clock_options import ClocksHere
 from dlas.axes.hardware.profile import Profile
 from dlas.bench.measuring import sampling
 from dlas.bench.measuring.machine import Machine, use_threads
 from dlas.errors import InputError
-from dlas.stack import Hardware, Images, MeasureSettings, Program, Target, TrainingStep
+from dlas.stack import Images, MeasureSettings, Program, Target, TrainingStep
 
 HIDEABLE = re.compile(r"avx2?|avx512\w*|avxvnni\w*|fma|f16c")
 """Features that LLVM assumes of a processor by its name, and that a hypervisor may hide."""
 
 
 @dataclass(frozen=True)
-class Local(Hardware):
+class Local(ClocksHere):
     """The processors of this machine, detected."""
 
     profile: Profile
@@ -37,7 +38,7 @@ class Local(Hardware):
         Raises
         ------
         InputError
-            Quotes both numbers.
+            Quotes both numbers; or a clock is no step of the device.
         """
         most = self.machine.most_threads()
         if self.threads is not None and self.threads > most:
@@ -45,6 +46,7 @@ class Local(Hardware):
                 f"threads = {self.threads}, but this process may use {most} physical "
                 f"core{'s' if most > 1 else ''} here"
             )
+        super().verify()
 
     @property
     def device(self) -> str:
@@ -52,10 +54,10 @@ class Local(Hardware):
         return "local"
 
     def unsupported(self) -> str | None:
-        """Return the profile's reason, or that its target is not a processor."""
+        """Return the profile's reason, that its target is not a processor, or that it lacks a clock."""
         kind = self.profile.target.get("kind", "llvm")
         if self.profile.unsupported or kind == "llvm":
-            return self.profile.unsupported
+            return self.profile.unsupported or self.clocks_unsupported()
         return f"its target is {kind}, and driver = 'local' runs programs on processors only"
 
     def target(self) -> Target:
@@ -84,7 +86,12 @@ class Local(Hardware):
         """
         threads = self.threads or self.machine.most_threads()
         use_threads(threads)
-        os.sched_setaffinity(0, [core[0] for core in self.machine.cores()[:threads]])
+        os.sched_setaffinity(0, self.processors())
+
+    def processors(self) -> list[int]:
+        """Return one logical processor of each core in use."""
+        threads = self.threads or self.machine.most_threads()
+        return [core[0] for core in self.machine.cores()[:threads]]
 
     def measure(
         self, program: Program, images: Images, settings: MeasureSettings, turn: Callable[[], None]

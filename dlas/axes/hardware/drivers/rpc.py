@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,15 +12,17 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from dlas.axes.hardware import board, targets
+from dlas.axes.hardware.clock_options import ClockOptions
 from dlas.axes.hardware.profile import Profile
 from dlas.bench.measuring import sampling
 from dlas.bench.remote.address import Address
 from dlas.bench.remote.asking import ask
 from dlas.bench.remote.board import Board, Remote
 from dlas.errors import InputError, Unreachable
-from dlas.stack import Backend, Images, MeasureSettings, Network, Program, Target
+from dlas.stack import Backend, Images, MeasureSettings, Network, Program, ReadClocks, Target
 from dlas.stack.compiler import THIS_MACHINE_ONLY
 from dlas.stack.hardware import machine_name
+from dlas.stack.types import Say
 
 NO_ADDRESS = (
     "its profile does not say where it is: in a copy of it, add a table [rpc] with the host and the key of "
@@ -28,7 +31,7 @@ NO_ADDRESS = (
 
 
 @dataclass(frozen=True)
-class Rpc(Remote):
+class Rpc(Remote, ClockOptions):
     """A board described by its profile and reached through its server.
 
     References
@@ -98,7 +101,7 @@ class Rpc(Remote):
             return self.profile.unsupported or NO_ADDRESS
         if server.compiler and shutil.which(server.compiler) is None:
             return f"the C compiler {server.compiler!r} that its profile names is not installed here"
-        return None
+        return self.clocks_unsupported()
 
     def refuses(self, compiler: type[Backend]) -> str | None:
         """Refuse runtimes that need their own libraries on the board."""
@@ -177,6 +180,11 @@ class Rpc(Remote):
             instruments = board.instruments(program.board, self.target().on_gpu)
         run, timer = program.bind(images), program.timer(images)
         return sampling.sample(run, settings, turn, instruments, timer)
+
+    def held(self, program: Program | None, say: Say) -> AbstractContextManager[ReadClocks]:
+        """Return what sets the board's clocks in the program's session, and restores them."""
+        assert isinstance(program, board.BoardProgram)
+        return board.hold_clocks(program.board, self.requested, self.target().on_gpu, say)
 
     @property
     def address(self) -> Address:

@@ -1,13 +1,16 @@
-"""Energy: what the machine's own meter counts while the program runs."""
+"""Energy and power: what the machine's own meter counts while the program runs."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Self
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any, Self
 
 from dlas.bench.measuring.machine import Machine
-from dlas.bench.measuring.meters import Meter, find_meter
+from dlas.bench.measuring.meters import find_meter
+from dlas.bench.measuring.meters.mean_power import MeanPower
+from dlas.bench.measuring.meters.meter import EnergyReading, Meter
 from dlas.bench.measuring.observers.observer import Observer, Slice
 
 NAME = "energy"
@@ -16,8 +19,25 @@ SHARE = 0.9
 runs untimed.  Above it, energy is too low by a tenth at most."""
 
 
+@dataclass(frozen=True)
+class EnergyWatched:
+    """What a meter told from right before a slice's samples until right after them."""
+
+    sensor: str
+    period_s: float
+    rails: tuple[str, ...]
+    readings: tuple[EnergyReading, ...]
+    watched_s: float
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Self:
+        """Return it from what :meth:`Energy.after` told."""
+        readings = tuple(EnergyReading(each[0], each[1], tuple(each[2])) for each in content["readings"])
+        return cls(**{**content, "rails": tuple(content["rails"]), "readings": readings})
+
+
 class Energy(Observer):
-    """Adds up what a meter counts from right before the samples until right after them.
+    """Reads a meter at its sensor's period, from right before the samples until right after them.
 
     Parameters
     ----------
@@ -26,9 +46,9 @@ class Energy(Observer):
     """
 
     def __init__(self, meter: Meter, clock: Callable[[], float] = time.perf_counter) -> None:
-        self.every_s = meter.every_s
+        self.every_s = meter.period_s
         self._meter, self._clock = meter, clock
-        self._joules: list[float | None] = []
+        self._readings: list[EnergyReading] = []
         self._begun_s = 0.0
 
     @classmethod
@@ -39,31 +59,69 @@ class Energy(Observer):
 
     def before(self) -> None:
         """Begin to count."""
-        self._joules = []
+        self._readings = []
         self._begun_s = self._clock()
         self._meter.start()
 
     def during(self) -> None:
         """Count what has been used since the last time."""
-        self._joules.append(self._meter.used())
+        self._readings.append(self._meter.read())
 
-    def after(self) -> list[float] | None:
-        """Return joules and seconds; None where the meter could not be read."""
+    def after(self) -> dict[str, Any]:
+        """Return an :class:`EnergyWatched` as a mapping."""
         self.during()
-        seconds = self._clock() - self._begun_s
-        known = [joules for joules in self._joules if joules is not None]
-        return [sum(known), seconds] if len(known) == len(self._joules) else None
+        return {
+            "sensor": self._meter.sensor,
+            "period_s": self._meter.period_s,
+            "rails": list(self._meter.rails),
+            "readings": [list(astuple(reading)) for reading in self._readings],
+            "watched_s": self._clock() - self._begun_s,
+        }
 
     @classmethod
-    def fields(cls, slices: Sequence[Slice]) -> dict[str, float | None]:
-        """Return ``energy_j``: the mean power times the mean time of a call."""
-        seen = [piece.seen.get(NAME) for piece in slices]
-        known = [each for each in seen if each is not None]
-        samples = [seconds for piece in slices for seconds in piece.samples]
-        if len(known) < len(slices) or not samples:
-            return {"energy_j": None}
-        joules, watched_s = (sum(amounts) for amounts in zip(*known, strict=True))
+    def fields(cls, slices: Sequence[Slice]) -> dict[str, Any]:
+        """Return what :func:`power_fields` does of all readings; null where samples took too little time."""
+        watched = [EnergyWatched.of(piece.seen[NAME]) for piece in slices if NAME in piece.seen]
+        if not watched or len(watched) < len(slices):
+            return power_fields(None, slices)
         sampled_s = sum(sum(piece.samples) * piece.calls for piece in slices)
-        if not 0 < SHARE * watched_s <= sampled_s:
-            return {"energy_j": None}
-        return {"energy_j": joules / watched_s * sum(samples) / len(samples)}
+        share = sampled_s / max(sum(each.watched_s for each in watched), 1e-9)
+        if share < SHARE:
+            note = f"samples took {share:.0%} of the time: longer ones (sample_seconds) take more of it"
+            return power_fields(None, slices, watched[0].sensor, note)
+        readings = [reading for each in watched for reading in each.readings]
+        mean = MeanPower.of(readings, watched[0].rails)
+        return power_fields(mean, slices, watched[0].sensor, None if mean else missing_note(readings))
+
+
+def power_fields(
+    mean: MeanPower | None, slices: Sequence[Slice], sensor: str | None = None, note: str | None = None
+) -> dict[str, Any]:
+    """Return the fields of a row about power, and ``energy_j``: the power times the mean time of a call.
+
+    Parameters
+    ----------
+    mean : MeanPower, optional
+        None where it is not known.
+    slices : sequence of Slice
+        Those whose samples tell the time of a call.
+    note : str, optional
+        Why the power is not known.
+    """
+    samples = [seconds for piece in slices for seconds in piece.samples]
+    return {
+        "energy_j": mean.watts * sum(samples) / len(samples) if mean and samples else None,
+        "power_w": mean.watts if mean else None,
+        "power_rails_w": mean.rails_w if mean else {},
+        "power_sensor": sensor,
+        "power_readings": mean.readings if mean else None,
+        "power_missing": mean.missing if mean else None,
+        "power_drift": mean.drift if mean else None,
+        "power_note": note,
+    }
+
+
+def missing_note(readings: Sequence[EnergyReading]) -> str:
+    """Return how many readings are missing, as the reason why a power is not known."""
+    missing = sum(reading.joules is None for reading in readings)
+    return f"{missing} of {len(readings)} readings of the sensor are missing"

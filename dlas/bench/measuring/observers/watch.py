@@ -14,6 +14,7 @@ from dlas.bench.measuring.observers.latency import Latency
 from dlas.bench.measuring.observers.observer import Observer, Slice
 from dlas.bench.measuring.observers.processors import Processors
 from dlas.bench.measuring.observers.sentinel import Sentinel
+from dlas.bench.measuring.observers.thermal import Thermal
 
 OBSERVERS: dict[str, type[Observer]] = {
     "latency": Latency,
@@ -21,6 +22,7 @@ OBSERVERS: dict[str, type[Observer]] = {
     "sentinel": Sentinel,
     "processors": Processors,
     "clocks": Clocks,
+    "thermal": Thermal,
     "energy": Energy,
     # The innermost: of the others it counts only those that look meanwhile, in threads of their own.
     "counters": Counters,

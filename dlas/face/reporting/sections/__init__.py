@@ -11,6 +11,7 @@ from dlas.face.reporting.sections import (
     batches,
     break_even,
     checks,
+    clocks,
     compression,
     correlations,
     costs,
@@ -29,6 +30,7 @@ from dlas.face.reporting.sections import (
     searches,
     summary,
     trust,
+    variability,
     winners,
 )
 
@@ -39,6 +41,7 @@ SECTIONS: tuple[Callable[[Context], Section | Absent], ...] = (
     winners.section,
     latency.section,
     batches.section,
+    clocks.section,
     paths.section,
     ratios.tuning,
     ratios.runtimes,
@@ -56,6 +59,7 @@ SECTIONS: tuple[Callable[[Context], Section | Absent], ...] = (
     searches.section,
     checks.section,
     costs.section,
+    variability.section,
     trust.section,
 )
 """The sections in their order on the page."""

@@ -1,4 +1,4 @@
-"""Accuracy against latency, size and memory."""
+"""Accuracy against latency, energy, size and memory."""
 
 from __future__ import annotations
 
@@ -15,12 +15,17 @@ from dlas.face.reporting.context import Context, scale, significant
 from dlas.face.tables.columns import cell_of, in_bytes
 from dlas.face.tables.table import Cell, Column, Line, Table, columns_of, numbers_of
 
-UNITS = {"latency_s": ("ms", 1e3), "model_bytes": ("MB", 1e-6), "peak_memory_bytes": ("MB", 1e-6)}
+UNITS = {
+    "latency_s": ("ms", 1e3),
+    "energy_j": ("mJ", 1e3),
+    "model_bytes": ("MB", 1e-6),
+    "peak_memory_bytes": ("MB", 1e-6),
+}
 NETWORK = ["model", "compression", "seed"]
 
 
 def section(context: Context) -> Section | Absent:
-    """Return accuracy against latency, size and memory, each with its Pareto set."""
+    """Return accuracy against each cost that is known, with its Pareto set."""
     title = "Accuracy against latency, size and memory"
     fronts = {cost: _front(context, cost) for cost in COSTS}
     if len(fronts["latency_s"].drop_duplicates(NETWORK)) < 2:
@@ -57,6 +62,7 @@ def _figure(context: Context, fronts: Mapping[str, pd.DataFrame]) -> Figure:
             f"{title}, {UNITS[cost][0]}", "accuracy, %", colours, logarithmic=name == "log"
         )
         for cost, title in COSTS.items()
+        if len(fronts[cost])
         for name in ("linear", "log")
     }
     missing = len(context.points.drop_duplicates([*PLACE_OF_SEEDS, *NETWORK])) - len(fastest)

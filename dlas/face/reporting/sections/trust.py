@@ -10,9 +10,11 @@ from dlas.face.reporting import charts
 from dlas.face.reporting.blocks import Block, Figure, Panel, Paragraph, Section
 from dlas.face.reporting.context import Context, significant
 from dlas.face.reporting.palette import HUES, rgb
+from dlas.face.tables.marks import SIMULATED_MEANS
 from dlas.face.tables.table import Cell, Column, Line, Table
 from dlas.sweep.rows.labels import points as counted
 from dlas.sweep.rows.labels import rows
+from dlas.sweep.rows.machines import names_simulated
 from dlas.sweep.rows.results import UNSTABLE
 
 COLOURS = {"quiet": rgb(*HUES[0]), "noisy": rgb(*HUES[1])}
@@ -104,6 +106,8 @@ def _runs(context: Context) -> Iterator[str]:
         yield f"{rows(context.damaged)} left out: damaged."
     if context.details.unreadable:
         yield f"Files of tuning curves that are damaged and left out: {context.details.unreadable}."
+    if simulated := int(points["machine"].map(names_simulated).sum()):
+        yield f"{counted(simulated)} simulated: {SIMULATED_MEANS}."
     machines = points["machine"].nunique()
     if machines > 1:
         yield f"{machines} machines; only rows of one machine are compared, except along the hardware axis."

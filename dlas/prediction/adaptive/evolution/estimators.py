@@ -34,7 +34,9 @@ TRUE = "accuracy"
 """What is maximised by making each network, training it or not as the study says, and evaluating it."""
 WEIGHTS = (".pth", ".pt", ".safetensors")
 LATENCY = "latency_s"
-COSTS = ("_s", "_bytes", "_j")
+MEASURED = {LATENCY: "latency_high_s", "energy_j": "energy_j"}
+"""What a measurement tells, and the upper end of its interval: energy has none."""
+COSTS = ("_s", "_bytes", "_j", "_w")
 """Units of what is no score."""
 
 
@@ -167,16 +169,19 @@ class TableSource:
 class Measurement:
     """The device itself: each candidate is measured as ``dlas run`` does, before it is asked for here."""
 
+    quantity: str = LATENCY
+    """What it tells, one of :data:`MEASURED`."""
     rows: dict[str, Row] = field(default_factory=dict)
     """What was measured, by id."""
 
     def __call__(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
-        """Return medians, and the upper ends of their intervals; infinity where a point has no time."""
+        """Return what was measured, and the upper ends of its intervals; infinity where a point has none."""
         ids = [point.id for point in points]
         frame = frame_of([self.rows[name] for name in dict.fromkeys(ids) if name in self.rows])
         results = frame[timed(frame)].set_index("id")
         value, high = (
-            results[name].reindex(ids).to_numpy(dtype=float) for name in (LATENCY, "latency_high_s")
+            results[name].reindex(ids).to_numpy(dtype=float)
+            for name in (self.quantity, MEASURED[self.quantity])
         )
         return np.nan_to_num(value, nan=np.inf), np.nan_to_num(high, nan=np.inf)
 
@@ -192,7 +197,7 @@ def costs_of(
     Parameters
     ----------
     texts : sequence of str
-        Predictors' folders, a table of blocks, or ``measure``.
+        Predictors' folders, a table of blocks, or ``measure``, which tells what no other one does.
 
     Raises
     ------
@@ -200,15 +205,21 @@ def costs_of(
         If there is no such thing, two tell the same, or one tells what is not bounded, or reversely.
     """
     found: dict[str, Costs] = {}
-    for text in texts:
-        quantity, costs = _told(text, space, session)
-        if quantity in found:
-            raise InputError(f"`estimator={text!r}`: another one tells {quantity}, too")
-        if quantity not in within:
-            raise InputError(f"`estimator={text!r}` tells {quantity}; give `within={quantity}=...`")
-        if isinstance(costs, PredictorSource):
-            check_within(costs.known, {quantity: within[quantity]})
-        found[quantity] = costs
+    for text in sorted(texts, key=lambda text: text == MEASURE):
+        open_bounds = [quantity for quantity in within if quantity not in found]
+        told = (
+            _measurements(open_bounds or list(within))
+            if text == MEASURE
+            else dict([_told(text, space, session)])
+        )
+        for quantity, costs in told.items():
+            if quantity in found:
+                raise InputError(f"`estimator={text!r}`: another one tells {quantity}, too")
+            if quantity not in within:
+                raise InputError(f"`estimator={text!r}` tells {quantity}; give `within={quantity}=...`")
+            if isinstance(costs, PredictorSource):
+                check_within(costs.known, {quantity: within[quantity]})
+            found[quantity] = costs
     for quantity in within:
         if quantity not in found:
             raise InputError(
@@ -217,10 +228,15 @@ def costs_of(
     return {quantity: found[quantity] for quantity in within}
 
 
+def _measurements(open_bounds: Sequence[str]) -> dict[str, Costs]:
+    """Return what measuring tells of some quantities, by all of the same rows; a time where it tells none."""
+    rows: dict[str, Row] = {}
+    told = [quantity for quantity in open_bounds if quantity in MEASURED] or [LATENCY]
+    return {quantity: Measurement(quantity, rows) for quantity in told}
+
+
 def _told(text: str, space: StudySpace, session: Session) -> tuple[str, Costs]:
-    """Return what an estimator tells, and the estimator."""
-    if text == MEASURE:
-        return LATENCY, Measurement()
+    """Return what an estimator that does not measure tells, and the estimator."""
     path = Path(text).expanduser()
     if (path / stored.FILE).is_file():
         found = PredictorSource.of(path, space, session)

@@ -18,7 +18,9 @@ from dlas.stack.types import Floats
 
 Facts = Mapping[str, float]
 """What a row tells of its device, by name: those of :data:`FACTS` that are known."""
-FACTS = ("physical_cores", "clock_max_hz", "gpu_clock_hz", "gpu_memory_clock_hz")
+CLOCKS = ("cpu_hz", "gpu_hz", "memory_hz")
+"""The clocks that a device ran at: those observed, else those that were set."""
+FACTS = ("physical_cores", "clock_max_hz", "gpu_clock_hz", "gpu_memory_clock_hz", *CLOCKS)
 """Numbers of a device that differ between machines, or that its owner sets."""
 NAMED = ("compiler", "algorithm")
 """Columns of a point whose values have a column each."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,18 +12,12 @@ import numpy as np
 from dlas.errors import InputError
 from dlas.prediction.predictors.fitted.arrays import read_arrays, write_arrays
 from dlas.prediction.predictors.fitted.boosters import Booster
+from dlas.prediction.predictors.fitted.kernel_index import COSTS, KernelIndex
 from dlas.prediction.predictors.fitted.least_squares import median_rates, relative_rates
 from dlas.prediction.predictors.fitted.power import Power
 from dlas.prediction.predictors.fitted.walks import LARGEST, Places, Walks
 from dlas.stack import Fitted, Kernels, Samples
 from dlas.stack.types import Floats
-
-COSTS = ("macs", "padded_macs", "values", "weights", "count")
-"""Columns whose rates make the sum of a kernel's time."""
-INDEX = "kernels.json"
-"""File that names the kinds of kernels, in the order of their arrays and trees."""
-MOST_KINDS = 1000
-MOST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -69,15 +62,16 @@ class KernelSum(Fitted):
     def scaled_to(self, samples: Samples) -> KernelSum:
         """Return the sum with the factor and the overhead that make networks of it.
 
-        For times they make a network of the measured times of its kernels, with the least absolute relative
-        error: of predicted times they would make up for kernels that are predicted too short in the networks
-        that were fitted, not in others.  Where kernels were not measured, and for energy, it is least squares
+        They make a network of the measured times of its kernels, or of their energies, with the least
+        absolute relative error: of predicted ones they would make up for kernels that are predicted too short
+        in the networks that were fitted, not in others.  Where kernels were not measured, it is least squares
         of what is predicted.
         """
         assert samples.kernels is not None
         count = np.bincount(samples.kernels.points, minlength=len(samples))
-        measured = np.bincount(samples.kernels.points, samples.kernels.seconds, len(samples))
-        if self.power is None and (known := measured > 0).any():
+        of_kernels = samples.kernels.seconds if self.power is None else samples.kernels.joules
+        measured = np.bincount(samples.kernels.points, of_kernels, len(samples))
+        if (known := measured > 0).any():
             sums = np.column_stack([measured, count]).astype(np.float64)[known]
             factor, overhead = median_rates(sums, samples.target[known])
         else:
@@ -97,12 +91,7 @@ class KernelSum(Fitted):
         InputError
             If kernels have other features than those that were fitted.
         """
-        try:
-            kernels = kernels.with_columns(self.columns)
-        except KeyError as error:
-            raise InputError(
-                f"the predictor was fitted to other features of kernels, such as {error}; fit it again"
-            ) from None
+        kernels = self._with_columns(kernels)
         found = kernels.column("values") * self.seconds_a_value
         places = self._places(kernels)
         known = np.flatnonzero(places >= 0)
@@ -132,13 +121,11 @@ class KernelSum(Fitted):
         """Write the names of the kinds, their rates, and the trees of each."""
         kinds = list(self.kinds.values())
         boosted = [place for place, kind in enumerate(kinds) if kind.booster is not None]
-        told = {
-            "columns": self.columns,
-            "kinds": list(self.kinds),
-            "boosted": boosted,
-            "power": self.power is not None,
-        }
-        (folder / INDEX).write_text(json.dumps(told, indent=1))
+        boosters = {} if self.power is None else self.power.boosters
+        powered = {place for place, name in enumerate(self.kinds) if name in boosters}
+        KernelIndex(self.columns, tuple(self.kinds), set(boosted), self.power is not None, powered).write(
+            folder
+        )
         arrays = {
             "rates": np.array([kind.rates for kind in kinds]),
             "floors": np.array([kind.floor for kind in kinds]),
@@ -151,6 +138,8 @@ class KernelSum(Fitted):
         for place, kind in enumerate(kinds):
             if kind.booster is not None:
                 kind.booster.save(folder / _trees(place))
+        for place in powered:
+            boosters[list(self.kinds)[place]].save(folder / _power_trees(place))
 
     @classmethod
     def read(cls, folder: Path) -> KernelSum:
@@ -161,9 +150,10 @@ class KernelSum(Fitted):
         InputError
             If a file is missing or damaged.
         """
-        columns, names, boosted, of_energy = _read_index(folder / INDEX)
+        index = KernelIndex.read(folder)
+        columns, names = index.columns, index.kinds
         shapes = {"rates": (len(names), len(COSTS)), "floors": (len(names),), "network": (3,)}
-        shapes |= {"power": (len(names) + 1,)} if of_energy else {}
+        shapes |= {"power": (len(names) + 1,)} if index.of_energy else {}
         arrays = read_arrays(folder, {name: len(shape) for name, shape in shapes.items()})
         if any(arrays[name].shape != shape for name, shape in shapes.items()):
             raise InputError(f"{folder}: arrays of other shapes than {len(names)} kinds of kernels have")
@@ -174,21 +164,41 @@ class KernelSum(Fitted):
             name: KernelKind(
                 rates[place],
                 float(floors[place]),
-                Booster.read(folder / _trees(place), len(columns)) if place in boosted else None,
+                Booster.read(folder / _trees(place), len(columns)) if place in index.boosted else None,
             )
             for place, name in enumerate(names)
         }
         power = None
-        if of_energy:
+        if index.of_energy:
             *watts, mean = map(float, arrays["power"])
-            power = Power(dict(zip(names, watts, strict=True)), mean)
+            boosters = {
+                name: Booster.read(folder / _power_trees(place), len(columns))
+                for place, name in enumerate(names)
+                if place in index.powered
+            }
+            power = Power(dict(zip(names, watts, strict=True)), mean, boosters)
         seconds_a_value, factor, overhead = map(float, network)
         return cls(columns, kinds, seconds_a_value, factor, overhead, power)
 
     def _parts(self, kernels: Kernels, seconds: Floats | None = None) -> Floats:
         """Return what each kernel adds to its network: its seconds, or its joules."""
         seconds = self.of_kernels(kernels) if seconds is None else seconds
-        return seconds if self.power is None else seconds * self.power.of(kernels.kinds)
+        return seconds if self.power is None else seconds * self.power.of(self._with_columns(kernels))
+
+    def _with_columns(self, kernels: Kernels) -> Kernels:
+        """Return kernels with the features that were fitted.
+
+        Raises
+        ------
+        InputError
+            If they lack one.
+        """
+        try:
+            return kernels.with_columns(self.columns)
+        except KeyError as error:
+            raise InputError(
+                f"the predictor was fitted to other features of kernels, such as {error}; fit it again"
+            ) from None
 
     def _places(self, kernels: Kernels) -> Places:
         """Return the place of each kernel's kind [n] among those that were fitted; -1 for none."""
@@ -235,30 +245,5 @@ def _trees(place: int) -> str:
     return f"trees_{place}.json"
 
 
-def _read_index(path: Path) -> tuple[tuple[str, ...], list[str], set[int], bool]:
-    """Return the names of columns and of kinds, the places of the kinds with trees, and whether of energy.
-
-    Raises
-    ------
-    InputError
-    """
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise InputError(f"{path} has over {MOST_BYTES:,} bytes")
-        content = json.loads(path.read_bytes())
-        columns, names, boosted = content["columns"], content["kinds"], set(content["boosted"])
-        of_energy = content.get("power", False) is True  # folders of earlier versions do not say
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{path} names no kinds of kernels: {error}") from None
-    for listed in (columns, names):
-        if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
-            raise InputError(f"{path} names no kinds of kernels: {listed!r:.80} is no list of names")
-    known = set(range(len(names)))
-    if (
-        len(set(names)) < len(names)
-        or len(names) > MOST_KINDS
-        or not boosted <= known
-        or not set(COSTS) <= set(columns)
-    ):
-        raise InputError(f"{path} names no kinds of kernels: names are missing, repeated or too many")
-    return tuple(columns), names, boosted, of_energy
+def _power_trees(place: int) -> str:
+    return f"power_trees_{place}.json"

@@ -1,4 +1,4 @@
-"""Lower a network for its device, up to the kernels that would be scheduled, and note what they compute."""
+"""Note the kernels of a program that is not built, for which some compilers lower the network."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 
 from dlas.bench.processes.interface import Channel
 from dlas.bench.store.cache import Cache
+from dlas.networks.operators import at_batch, read_operators
 from dlas.stack import Backend, Hardware, Layer, Network, Operator
-from dlas.sweep.engine.steps.artifacts import restore_network
+from dlas.sweep.engine.steps.artifacts import load_verified, restore_network
 from dlas.sweep.study.point import Point
 
 KERNELS_FILE = "kernels.json"
@@ -21,7 +22,10 @@ def run(
 ) -> dict[str, Any]:
     """Write down the kernels of a program that is not built."""
     cache, point = Cache(Path(root)), Point.of(content)
-    kernels = kernels_of(point, lambda: restore_network(cache, network_key, point), ())
+    operators: Sequence[Operator] = ()
+    if not point.compiler_class.lowers:
+        operators = at_batch(read_operators(load_verified(cache, "network", network_key).folder), point.batch)
+    kernels = kernels_of(point, lambda: restore_network(cache, network_key, point), operators)
     with cache.create("kernels", kernels_key) as (folder, _):
         (folder / KERNELS_FILE).write_text(json.dumps(kernels, separators=(",", ":")), encoding="utf-8")
     return {}

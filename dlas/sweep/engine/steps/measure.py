@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dlas.bench.clocks.turns import held_turns
 from dlas.bench.measuring.addresses import addresses, on_own_stack
 from dlas.bench.measuring.memory import ResidentMemory
 from dlas.bench.measuring.taken import Taken, Turn
@@ -46,23 +47,25 @@ def run(
     wanted = MeasureSettings(**settings)
     turn = _keeping(slices, channel, device) if slices else channel.turn
     time_layers: Callable[[int], list[Layer] | None]
-    if point.task == TRAINING:
-        training = program.training(images, labels)
-        measured, time_layers = device.measure_training(training, wanted, turn), training.layers
-    else:
-        measured = device.measure(program, images, wanted, turn)
-        time_layers = functools.partial(program.layers, images)
-    resident = memory.bytes_above() if device.in_process else program.bytes_used()
-    layers = None
-    if wanted.layer_repeats:
-        turn()
-        layers = time_layers(wanted.layer_repeats)
+    with held_turns(turn, functools.partial(device.hold_clocks, program)) as (turn, clocks):
+        if point.task == TRAINING:
+            training = program.training(images, labels)
+            measured, time_layers = device.measure_training(training, wanted, turn), training.layers
+        else:
+            measured = device.measure(program, images, wanted, turn)
+            time_layers = functools.partial(program.layers, images)
+        resident = memory.bytes_above() if device.in_process else program.bytes_used()
+        layers = None
+        if wanted.layer_repeats:
+            turn()
+            layers = time_layers(wanted.layer_repeats)
     return {
         **measured,
+        **clocks.fields(),
         "addresses": addresses() if device.in_process else None,
         "resident_bytes": resident,
         "timed_layers": layers,
-        "device": device.describe(),
+        "device": {**device.describe(), **clocks.facts()},
     }
 
 
