@@ -62,7 +62,7 @@ predictor: $(STAMP)
 test: $(STAMP)
 	@$(PYTEST)
 
-# No test starts after 35 minutes, and none takes more than five; those skipped say why.
+# No test starts after 35 minutes, and none takes more than five, on a cluster fifteen; those skipped say why.
 test-ci: $(STAMP)
 	@timeout 120 $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[ray]' \
 	  || echo 'Ray cannot be installed here: its tests are skipped'

@@ -190,11 +190,21 @@ def _power(row: Row) -> Iterator[tuple[str, str]]:
         yield "power note", row.power_note
 
 
+def _clocks(row: Row) -> Iterator[tuple[str, str]]:
+    """Yield the clocks that were asked for, with what ran."""
+    for name, clock in row.clocks.items():
+        ran = maybe(clock["observed_hz"] or clock["applied_hz"], lambda hz: amount(hz, "Hz"))
+        yield f"{name} clock", f"{ran} of {amount(clock['requested_hz'], 'Hz')} asked for"
+    if row.clocks_note:
+        yield "clocks note", row.clocks_note
+
+
 def _costs(row: Row) -> Iterator[tuple[str, str]]:
     if row.error is not None:
         yield "error", f"{row.error:.3g} of the largest output"
     yield from _memory(row)
     yield from _power(row)
+    yield from _clocks(row)
     if row.library_bytes is not None:
         yield "library", amount(row.library_bytes, "B")
     if row.coverage:

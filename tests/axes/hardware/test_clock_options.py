@@ -102,6 +102,7 @@ def rows_of(folder: Path, dlas_here: Command, hardware: str) -> list[Row]:
     return sorted(read_rows(folder / "out"), key=lambda row: row.hardware.get("cpu_hz", 0.0))
 
 
+@pytest.mark.slow
 def test_a_row_has_what_was_asked_for_applied_and_observed(
     tmp_path: Path, tree: Path, dlas_here: Command
 ) -> None:
@@ -115,9 +116,12 @@ def test_a_row_has_what_was_asked_for_applied_and_observed(
         assert row.clocks["cpu"]["requested_hz"] == row.clocks["cpu"]["applied_hz"] == hz
         # No processor is behind the tree: its clock stays at the highest.
         assert row.clocks["cpu"]["observed_hz"] == row.device["cpu_hz"] == FAST
+    shown = dlas_here("show", "out", slow.id)
+    assert "1.19 GHz asked for" in shown.stdout.replace("\n", " "), shown.stdout
     assert f"instead of {STEP:.10g}" in str(slow.clocks_note) and fast.clocks_note is None
 
 
+@pytest.mark.slow
 def test_a_board_sets_its_clocks_where_its_server_lets_it(
     tmp_path: Path, tree: Path, dlas_here: Command
 ) -> None:
@@ -125,14 +129,14 @@ def test_a_board_sets_its_clocks_where_its_server_lets_it(
     allowed = ("--allow-clocks", "--sysfs-root", str(tree))
     for options, expected in ((allowed, "ok"), ((), "unsupported")):
         with served(tmp_path, options=options) as server:
-            path = board_profile(tmp_path, server, "board")
+            path = board_profile(tmp_path, server, f"board_{expected}")
             path.write_text(path.read_text() + "\n[clocks]\nsettable = true\n")
-            text = (STUDY % f'{{ name = "board.toml", cpu_hz = {STEP} }}').replace(
+            text = (STUDY % f'{{ name = "{path.name}", cpu_hz = {STEP} }}').replace(
                 'compiler = ["onnxruntime"]', 'algorithm = ["direct"]\ncompiler = ["untuned"]'
             )
             (tmp_path / "study.toml").write_text(text)
             ran = dlas_here("run", "study.toml", "--out", f"out-{expected}")
-            assert ran.returncode == (expected != "ok"), ran.stderr
+            assert ran.returncode == 0, ran.stderr
         (row,) = read_rows(tmp_path / f"out-{expected}")
         assert row.status == expected, row.reason
         assert settings(tree) == found
@@ -142,6 +146,7 @@ def test_a_board_sets_its_clocks_where_its_server_lets_it(
             assert row.reason and NOT_ALLOWED in row.reason
 
 
+@pytest.mark.slow
 def test_a_session_that_is_lost_restores(tmp_path: Path, tree: Path) -> None:
     found = settings(tree)
     with served(tmp_path, options=("--allow-clocks", "--sysfs-root", str(tree))) as server:

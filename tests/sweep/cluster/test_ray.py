@@ -21,12 +21,15 @@ from tests.fixtures.package import ROOT
 from tests.fixtures.remote import served
 
 pytest.importorskip("ray")
+pytestmark = pytest.mark.timeout(900)
 # An environment of its own: this machine alone, no token, and the stubs of these tests.
 ENVIRONMENT = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_AUTH_MODE": "disabled",
     "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
 }
+LONGEST_S = 500
+"""How long a command may take where two other tests have the processors."""
 TIMED = {"ok", "unstable"}
 OFFERS = {"dlas:local_cpu": 1}
 REAL = """
@@ -34,7 +37,7 @@ name = "real"
 [axes]
 dataset   = [{ name = "random", size = 32, classes = 10, images = 4 }]
 model     = [{ name = "cifar_mobilenet_v2", width = 0.25 }, { name = "cifar_resnet18", width = 0.25 }]
-algorithm = ["direct", "gemm"]
+algorithm = ["direct"]
 compiler  = ["untuned", "onnxruntime"]
 hardware  = [{ name = "local_cpu", threads = 1 }]
 [measure]
@@ -86,7 +89,7 @@ def start(cluster: Any, folder: Path, study: str = REAL) -> subprocess.Popen[str
 
 def ended(process: subprocess.Popen[str], code: int = 0) -> str:
     """Return what a command has printed, after it has ended with a code."""
-    said, _ = process.communicate(timeout=240)
+    said, _ = process.communicate(timeout=LONGEST_S)
     assert process.returncode == code, said
     return said
 
@@ -174,7 +177,7 @@ def test_a_device_that_goes_and_comes_back_loses_and_doubles_nothing(cluster: An
     time.sleep(20)
     add(cluster, tmp_path / "device", **OFFERS)
     ended(process)
-    assert {row.status for row in rows(tmp_path)} <= TIMED and len(rows(tmp_path)) == 6
+    assert {row.status for row in rows(tmp_path)} <= TIMED and len(rows(tmp_path)) == 4
 
 
 @pytest.mark.slow
