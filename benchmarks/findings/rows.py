@@ -22,6 +22,7 @@ LEFT_OUT = {
     "kernels/again": "the same",
     "kernels/tokens": "the same",
     "leaf-digits/fine-tuned": "other work disturbed its times",
+    "mirage-simulated": "no device: a law tells its times",
     "ofa-latency": "subnetworks of one network under runtimes",
     "training-cost": "training steps, of a runtime",
     "two-runs": "layers alone, and kernels that were slowed",

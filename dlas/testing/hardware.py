@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dlas.stack import Hardware, Images, MeasureSettings, Program, Target, TrainingStep, Unsupported
+from dlas.stack import (
+    Hardware,
+    Images,
+    Layer,
+    MeasureSettings,
+    Program,
+    SimulatedHardware,
+    Target,
+    TrainingStep,
+    Unsupported,
+)
 from dlas.testing.faults import checking
 from dlas.testing.networks import SHAPE, random_images
 
@@ -53,7 +63,7 @@ def check_hardware(hardware: Hardware, program: Program | None = None, seconds: 
       same every time.
     - It measures: positive samples in seconds, a first run, and it waits for its turn
       before it uses the device; or it gives a reason why it cannot be used, and measuring
-      raises that.
+      raises that.  A simulated one tells positive times of kernels, and says that it is one.
     - It times training steps in the same way, or refuses them.
 
     Parameters
@@ -74,7 +84,9 @@ def check_hardware(hardware: Hardware, program: Program | None = None, seconds: 
             first, second = (json.dumps(method(), sort_keys=True, allow_nan=False) for _ in range(2))
             assert first == second, f"its {name} is {first}, then {second}"
         reason = hardware.unsupported()
-        if reason is None:
+        if isinstance(hardware, SimulatedHardware):
+            _check_simulation(hardware)
+        elif reason is None:
             images = random_images(1, SHAPE)
             _check_samples(
                 lambda turn: hardware.measure(program or Sleeper(), images, SETTINGS, turn), seconds
@@ -123,10 +135,22 @@ def _check_samples(measure: Callable[[Callable[[], None]], Mapping[str, Any]], s
     json.dumps(measured, allow_nan=False)
 
 
+def _check_simulation(hardware: SimulatedHardware) -> None:
+    """Check that a simulated device tells the times of kernels, is marked, and refuses to measure."""
+    assert hardware.describe().get("simulated") is True, "its description does not say that it is simulated"
+    kernel: Layer = {"name": "sum", "operator": "Add", "inputs": [[1, 8], [1, 8]], "output": [1, 8]}
+    told = hardware.simulate([kernel, kernel], SETTINGS)
+    samples = told["latency_s"]
+    assert samples and all(isinstance(sample, float) and sample > 0 for sample in samples), f"{samples!r}"
+    json.dumps(told, allow_nan=False)
+    _check_refusal(hardware, Sleeper())
+
+
 def _check_refusal(hardware: Hardware, program: Program) -> None:
     """Check that measuring on a device that cannot be used raises the reason."""
     try:
         hardware.measure(program, random_images(1, SHAPE), SETTINGS, lambda: None)
     except Unsupported:
         return
-    raise AssertionError(f"it cannot be used ({hardware.unsupported()}), and measures all the same")
+    reason = hardware.unsupported() or "nothing runs on it"
+    raise AssertionError(f"it cannot be used ({reason}), and measures all the same")

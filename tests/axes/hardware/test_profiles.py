@@ -59,7 +59,7 @@ BOARD = 'title = "x"\ndriver = "rpc"\n'
         ('driver = "rpc"', "title is missing"),
         (
             BOARD + 'colour = "red"',
-            "unknown key 'colour' .there are: title, driver, unsupported, target, rpc, facts",
+            "unknown key 'colour' .there are: title, driver, unsupported, target, rpc, clocks, facts",
         ),
         (BOARD + 'name = "other"', "called by its file's name"),
         ('title = ""\ndriver = "rpc"', "title = ''"),

@@ -28,7 +28,7 @@ DIGITS = "34:33,33:33,33:33,33:33,33:33"
     [
         ("drawn", ("--within", "latency_s=2"), "--within 'latency_s=2': latency_s has another bound already"),
         ("drawn", ("--within", "=2"), "--within '=2': expected a quantity and a positive number"),
-        ("drawn", ("--within", "energy_j=2"), "no --estimator tells it; these are told: latency_s"),
+        ("drawn", ("--within", "peak_memory_bytes=2"), "no --estimator tells it; these are told: latency_s"),
         ("drawn", ("--estimator", "nowhere"), "--estimator 'nowhere': there is no such folder"),
         ("drawn", ("--maximise", "nowhere"), "--maximise 'nowhere': there is no such predictor"),
         ("drawn", ("--winners", "-1"), "--winners -1: expected a number from 0 on"),

@@ -122,9 +122,9 @@ def test_reasons_go_with_their_points(page: Page, rows: list[Row]) -> None:
 
 def test_every_section_is_present_or_listed_as_missing(page: Page, tmp_path: Path) -> None:
     titles = [each["id"] for each in page.all("h2") if (each.get("id") or "").startswith("title-")]
-    # These rows have one batch size, no predictor, predictions, search, operators or paths, nor what a
-    # seventh needs.
-    assert len(page.all("dt")) == 7 and len(titles) - 1 + 7 == len(SECTIONS)
+    # These rows have one batch size, board and clock, no predictor, predictions, search, operators or paths,
+    # nor what a ninth needs.
+    assert len(page.all("dt")) == 9 and len(titles) - 1 + 9 == len(SECTIONS)
     bare = page_of(tmp_path, [row()])
     titles = [each["id"] for each in bare.all("h2") if (each.get("id") or "").startswith("title-")]
     missing = len(bare.all("dt"))

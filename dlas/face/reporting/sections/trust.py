@@ -106,7 +106,7 @@ def _runs(context: Context) -> Iterator[str]:
         yield f"{rows(context.damaged)} left out: damaged."
     if context.details.unreadable:
         yield f"Files of tuning curves that are damaged and left out: {context.details.unreadable}."
-    if simulated := int(points["machine"].map(names_simulated).sum()):
+    if simulated := sum(map(names_simulated, points["machine"])):
         yield f"{counted(simulated)} simulated: {SIMULATED_MEANS}."
     machines = points["machine"].nunique()
     if machines > 1:

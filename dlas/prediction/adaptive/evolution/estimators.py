@@ -175,10 +175,18 @@ class Measurement:
     """What was measured, by id."""
 
     def __call__(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
-        """Return what was measured, and the upper ends of its intervals; infinity where a point has none."""
+        """Return what was measured, and the upper ends of its intervals; infinity where a point has none.
+
+        Raises
+        ------
+        InputError
+            If no point has any, as on a device whose energy nothing tells.
+        """
         ids = [point.id for point in points]
         frame = frame_of([self.rows[name] for name in dict.fromkeys(ids) if name in self.rows])
         results = frame[timed(frame)].set_index("id")
+        if len(results) and results[self.quantity].isna().all():
+            raise InputError(f"`within={self.quantity}=...`: measuring on this device does not tell it")
         value, high = (
             results[name].reindex(ids).to_numpy(dtype=float)
             for name in (self.quantity, MEASURED[self.quantity])
