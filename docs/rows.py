@@ -42,7 +42,8 @@ GROUPS = {
     "Counts": "instructions cycles cache_misses counter kernel_instructions count_note",
     "Disturbances": (
         "noisy noisy_reason other_round load steal sentinel_s addresses"
-        " clocks clocks_note clock_low_hz clock_mean_hz clock_high_hz gpu_clock_mean_hz gpu_memory_clock_mean_hz"
+        " clocks clocks_note clock_low_hz clock_mean_hz clock_high_hz"
+        " gpu_clock_mean_hz gpu_memory_clock_mean_hz"
         " temperature_c throttled throttled_reason"
     ),
     "The network": (

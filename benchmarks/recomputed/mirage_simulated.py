@@ -35,7 +35,11 @@ def _networks() -> dict[tuple[str, str], Mapping[str, float]]:
 def kernels(cells: Mapping[str, str]) -> dict[str, Value]:
     """Return the shares of a kind of kernels that are within 10 %."""
     found = _kernels()[cells["kernels"]]
-    return {"number": found.number, "time within 10 %": 100 * found.time, "power within 10 %": 100 * found.power}
+    return {
+        "number": found.number,
+        "time within 10 %": 100 * found.time,
+        "power within 10 %": 100 * found.power,
+    }
 
 
 @slow
