@@ -131,6 +131,8 @@ class ClockRecord:
     settings: list[ClockSetting]
     boot: str | None
     """Which start of the machine they belong to: the next one resets them."""
+    root: str = "/"
+    """The folder that holds sys."""
 
     def save(self, lasting: bool = False) -> None:
         """Replace the file at once; ``lasting`` even if the power fails.
@@ -139,7 +141,8 @@ class ClockRecord:
         """
         partial = self.path.with_suffix(".partial")
         with partial.open("w") as file:
-            file.write(json.dumps({"boot": self.boot, "settings": [vars(each) for each in self.settings]}))
+            settings = [vars(each) for each in self.settings]
+            file.write(json.dumps({"root": self.root, "boot": self.boot, "settings": settings}))
             file.flush()
             if lasting:
                 os.fsync(file.fileno())
@@ -160,6 +163,9 @@ def load(path: Path) -> ClockRecord:
         told = json.loads(file.read(MOST_BYTES))
     if not isinstance(told, dict) or not isinstance(told.get("settings"), list):
         raise ValueError("no settings")
+    root = told.get("root")
+    if not isinstance(root, str) or not os.path.isabs(root):
+        raise ValueError("no folder that holds sys")
     for each in told["settings"]:
         texts = each.values() if isinstance(each, dict) and each.keys() == KEYS else [0]
         if not all(text is None or isinstance(text, str) for text in texts):
@@ -169,10 +175,10 @@ def load(path: Path) -> ClockRecord:
             each["kind"] == "file" and (parts[0] != "sys" or ".." in parts)
         ):
             raise ValueError("a setting that is not the kernel's")
-    return ClockRecord(path, [ClockSetting(**each) for each in told["settings"]], told.get("boot"))
+    return ClockRecord(path, [ClockSetting(**each) for each in told["settings"]], told.get("boot"), root)
 
 
-def restore(record: ClockRecord, root: Path, ways: Mapping[str, Way] | None = None) -> list[str]:
+def restore(record: ClockRecord, ways: Mapping[str, Way] | None = None) -> list[str]:
     """Put back what a record says, and delete it once all of it is done.
 
     The order is that of writing, reversed: the states between are those that were passed on the way, so
@@ -184,6 +190,7 @@ def restore(record: ClockRecord, root: Path, ways: Mapping[str, Way] | None = No
         What somebody else changed meanwhile, which is left, and what cannot be restored, which stays in the
         record.
     """
+    root = Path(record.root)
     ways = ways or {"file": SysfsFiles(root), "nvml": NvmlLocks()}
     told: list[str] = []
     left: list[ClockSetting] = []
@@ -251,14 +258,14 @@ def why(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-def main(path: Path, root: Path, holder: int) -> int:
+def main(path: Path, holder: int) -> int:
     """Wait for the holder of the clocks, and restore them."""
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # what ends a whole group of processes must not end it first
     _wait(holder)
     try:
-        told = restore(load(path), root)
+        told = restore(load(path))
     except FileNotFoundError:
         return 0
     tell(path, told)
@@ -279,5 +286,5 @@ def _wait(holder: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.path[:] = sys.argv[4:]
-    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])))
+    sys.path[:] = sys.argv[3:]
+    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2])))

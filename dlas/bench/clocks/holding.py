@@ -92,26 +92,26 @@ def hold(
     if not held.requested_hz:
         yield held
         return
-    ways = ways or {"file": SysfsFiles(root), "nvml": NvmlLocks()}
     records = DeviceRecords.of(folder or default_folder(), device)
     with turn(records, device, say) as lock:
-        _restore_left(records, root, ways, say)
+        _restore_left(records, ways, say)
+        ways = ways or {"file": SysfsFiles(root), "nvml": NvmlLocks()}
         record = _planned(held, records.new(), root)
         keeper = None
         try:
-            keeper = _start_guard(record, root, lock)
+            keeper = _start_guard(record, lock)
             _write(record, ways)
             held.settle(settles_s)
             yield held
         finally:
             with _uninterrupted():
-                _end(keeper, record, root, ways)
+                _end(keeper, record, ways)
                 held.told += records.told()
                 for line in held.told:
                     say(line)
 
 
-def _restore_left(records: DeviceRecords, root: Path, ways: Mapping[str, Way], say: Say) -> None:
+def _restore_left(records: DeviceRecords, ways: Mapping[str, Way] | None, say: Say) -> None:
     """Restore what earlier processes have left.
 
     Raises
@@ -119,7 +119,7 @@ def _restore_left(records: DeviceRecords, root: Path, ways: Mapping[str, Way], s
     Unsupported
         If that is not possible: what was found would be lost.
     """
-    told = records.restore_all(root, ways)
+    told = records.restore_all(ways)
     for line in told:
         say(line)
     if records.left():
@@ -136,18 +136,19 @@ def _planned(held: HeldClocks, path: Path, root: Path) -> ClockRecord:
     """
     try:
         plans = [held.domains[name].plan(hz) for name, hz in held.requested_hz.items()]
-        record = ClockRecord(path, [setting for plan in plans for setting in plan], boot_id(root))
+        settings = [setting for plan in plans for setting in plan]
+        record = ClockRecord(path, settings, boot_id(root), str(root.absolute()))
         record.save(lasting=True)
     except (OSError, ValueError) as error:
         raise Unsupported(f"clocks cannot be set: {one_line(str(error))}") from None
     return record
 
 
-def _start_guard(record: ClockRecord, root: Path, lock: int) -> subprocess.Popen[bytes]:
+def _start_guard(record: ClockRecord, lock: int) -> subprocess.Popen[bytes]:
     """Start what restores the record when this process is done or dead."""
     file = str(guard.__file__)
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", file, str(record.path), str(root), str(os.getpid()), *sys.path],
+        [sys.executable, "-I", "-S", file, str(record.path), str(os.getpid()), *sys.path],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -187,9 +188,7 @@ def _read_back(setting: ClockSetting, way: Way) -> str | None:
         return None
 
 
-def _end(
-    keeper: subprocess.Popen[bytes] | None, record: ClockRecord, root: Path, ways: Mapping[str, Way]
-) -> None:
+def _end(keeper: subprocess.Popen[bytes] | None, record: ClockRecord, ways: Mapping[str, Way]) -> None:
     """Let the guard restore, or do it here if it was killed."""
     if keeper is not None:
         try:
@@ -198,7 +197,7 @@ def _end(
             keeper.kill()
             keeper.wait()
     if (keeper is None or keeper.returncode) and record.path.exists():
-        guard.tell(record.path, restore(record, root, ways))
+        guard.tell(record.path, restore(record, ways))
 
 
 @contextmanager

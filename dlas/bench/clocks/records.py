@@ -55,7 +55,7 @@ class DeviceRecords:
         """Return where the next record is written."""
         return self.folder / f"{uuid.uuid4().hex}.json"
 
-    def restore_all(self, root: Path, ways: Mapping[str, Way] | None = None) -> list[str]:
+    def restore_all(self, ways: Mapping[str, Way] | None = None) -> list[str]:
         """Restore what is recorded, and return what there is to tell; the caller holds the lock.
 
         Raises
@@ -66,7 +66,7 @@ class DeviceRecords:
         told = self.told()
         for path in sorted(self.folder.glob("*.json")):
             try:
-                told += restore(load(path), root, ways)
+                told += restore(load(path), ways)
             except (OSError, ValueError) as error:
                 raise InputError(
                     f"cannot restore clocks from {str(path)!r}: {one_line(why(error))}; "
@@ -89,11 +89,7 @@ class DeviceRecords:
         return any(self.folder.glob("*.json"))
 
 
-def recover(
-    folder: Path | None = None,
-    root: Path = Path("/"),
-    ways: Mapping[str, Way] | None = None,
-) -> list[str]:
+def recover(folder: Path | None = None, ways: Mapping[str, Way] | None = None) -> list[str]:
     """Restore the clocks that were set by processes that were killed together with their guards.
 
     Devices whose clocks a process holds now are left alone.
@@ -102,8 +98,6 @@ def recover(
     ----------
     folder : Path, optional
         Of the records; by default :func:`default_folder`.
-    root : Path, optional
-        The folder that holds sys.
     ways : mapping, optional
         How settings are read and written, by kind.
 
@@ -124,7 +118,7 @@ def recover(
         if lock is None:
             continue
         try:
-            told += records.restore_all(root, ways)
+            told += records.restore_all(ways)
         finally:
             lock.release()
     return told

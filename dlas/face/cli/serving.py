@@ -39,7 +39,7 @@ def serve(
     """Run programs on this board for studies that run elsewhere, until it is interrupted."""
     path = default_path(key)
     path = token_file.expanduser() if token_file else path
-    for line in recover(root=sysfs_root):
+    for line in recover():
         terminal.warn(line)
     clocks_root = sysfs_root if allow_clocks else None
     server = BoardServer(key, read_or_make(path), host, port, terminal.say, longest, clocks_root)

@@ -159,7 +159,7 @@ def test_what_cannot_be_restored_is_told_and_tried_again(tmp_path: Path) -> None
     with pytest.raises(Unsupported, match=r"an earlier run cannot be restored: .*No such file"), held(root):
         pass
     (tmp_path / "unplugged").rename(root / MAX)
-    assert recover(root / "records", root) == []
+    assert recover(root / "records") == []
     assert sysfs.settings(root) == before
 
 
@@ -180,7 +180,7 @@ def test_the_second_one_waits_and_says_for_whom(tmp_path: Path) -> None:
     with held(root):
         thread.start()
         assert waiting.wait(10)
-        assert recover(root / "records", root) == []  # somebody holds them
+        assert recover(root / "records") == []  # somebody holds them
         assert sysfs.get(root, MAX) == "1190400"
         order.append("first")
     thread.join()
@@ -192,7 +192,7 @@ def test_a_restart_of_the_machine_has_reset_the_clocks(tmp_path: Path) -> None:
     root = sysfs.jetson(tmp_path)
     path = _record(root, ClockSetting("file", MAX, "2112000", "1190400", "written", "1190400"))
     sysfs.put(root, {MAX: 1190400, sysfs.BOOT: "another"})
-    assert recover(root / "records", root) == []
+    assert recover(root / "records") == []
     assert sysfs.get(root, MAX) == "1190400"
     assert not path.exists()
 
@@ -200,7 +200,7 @@ def test_a_restart_of_the_machine_has_reset_the_clocks(tmp_path: Path) -> None:
 def test_what_was_not_written_yet_is_not_touched(tmp_path: Path) -> None:
     root = sysfs.jetson(tmp_path)
     _record(root, ClockSetting("file", MAX, "2112000", "1190400"))
-    assert recover(root / "records", root) == []
+    assert recover(root / "records") == []
     assert sysfs.get(root, MAX) == "2265600"
 
 
@@ -210,11 +210,18 @@ def test_what_was_not_written_yet_is_not_touched(tmp_path: Path) -> None:
         "",
         "[]",
         '{"settings": 1}',
-        '{"settings": [1]}',
-        '{"settings": [{"kind": "file"}]}',
-        json.dumps({"settings": [vars(ClockSetting("file", "etc/passwd", "x", "y", "written", "z"))]}),
-        json.dumps({"settings": [vars(ClockSetting("file", "sys/../etc", "x", "y", "written", "z"))]}),
-        json.dumps({"settings": [vars(ClockSetting("shell", "sys/x", "x", "y", "written", "z"))]}),
+        '{"settings": [], "root": "tree"}',
+        '{"root": "/", "settings": [1]}',
+        '{"root": "/", "settings": [{"kind": "file"}]}',
+        json.dumps(
+            {"root": "/", "settings": [vars(ClockSetting("file", "etc/passwd", "x", "y", "written", "z"))]}
+        ),
+        json.dumps(
+            {"root": "/", "settings": [vars(ClockSetting("file", "sys/../etc", "x", "y", "written", "z"))]}
+        ),
+        json.dumps(
+            {"root": "/", "settings": [vars(ClockSetting("shell", "sys/x", "x", "y", "written", "z"))]}
+        ),
     ],
 )
 def test_a_damaged_record_is_named(tmp_path: Path, damaged: str) -> None:
@@ -222,7 +229,7 @@ def test_a_damaged_record_is_named(tmp_path: Path, damaged: str) -> None:
     path = _record(root)
     path.write_text(damaged)
     with pytest.raises(InputError, match=f"cannot restore clocks from .*{path.name}"):
-        recover(root / "records", root)
+        recover(root / "records")
     assert path.exists()
 
 
@@ -241,14 +248,28 @@ def test_every_order_of_restoring_suits_a_strict_kernel(tmp_path: Path) -> None:
         for setting in settings[: chance.randint(0, len(settings))]:
             kernel.write(setting.place, setting.value)
             setting.state, setting.applied = "written", kernel.read(setting.place)
-        record = ClockRecord(tmp_path / "record.json", settings, guard.boot_id(root))
-        assert restore(record, root, {"file": kernel}) == []
+        record = ClockRecord(tmp_path / "record.json", settings, guard.boot_id(root), str(root))
+        assert restore(record, {"file": kernel}) == []
         assert sysfs.settings(root) == before
 
 
 def _record(root: Path, *settings: ClockSetting) -> Path:
     folder = root / "records/device-board"
     folder.mkdir(parents=True)
-    record = ClockRecord(folder / "left.json", [*settings], guard.boot_id(root))
+    record = ClockRecord(folder / "left.json", [*settings], guard.boot_id(root), str(root))
     record.save()
     return record.path
+
+
+def test_a_record_is_restored_where_it_was_made(tmp_path: Path) -> None:
+    root = sysfs.jetson(tmp_path / "tree")
+    found = sysfs.settings(root)
+    records = tmp_path / "records" / "device-x"
+    records.mkdir(parents=True)
+    plan = find_clocks([0], False, root)["cpu"].plan(1190400e3)
+    for setting in plan:
+        guard.SysfsFiles(root).write(setting.place, setting.value)
+        setting.state, setting.applied = "written", setting.value
+    ClockRecord(records / "left.json", plan, guard.boot_id(root), str(root)).save()
+    assert sysfs.settings(root) != found
+    assert recover(tmp_path / "records") == [] and sysfs.settings(root) == found

@@ -70,7 +70,7 @@ class Sequence:
         for _ in range(steps):
             event = self.chance.choice([*events, self._both_killed_writing, self._killed_restoring])
             event()
-            self.told += recover(self.records, self.root)
+            self.told += recover(self.records)
             changed = self.changed.read_text().split() if self.changed.exists() else []
             self.expected |= dict.fromkeys(changed, str(OTHERS))
             assert sysfs.settings(self.root) == self.expected, event.__name__
@@ -147,7 +147,7 @@ class Sequence:
         if not pid:
             try:
                 killer = KillingFiles(self.root, self.chance.choice([1, 2]), True, False)
-                told = recover(self.records, self.root, {"file": killer})
+                told = recover(self.records, {"file": killer})
                 guard.tell(DeviceRecords.of(self.records, "board").new(), told)  # it was not killed
             finally:
                 os._exit(0)

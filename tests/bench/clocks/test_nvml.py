@@ -89,7 +89,9 @@ def test_a_card_that_refuses_is_unsupported(pynvml: ModuleType, tmp_path: Path) 
 
 def test_a_guard_without_the_library_tells_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    record = ClockRecord(tmp_path / "r.json", [ClockSetting("nvml", "GPU-1/Gpu", "", "345", "written")], None)
-    (told,) = restore(record, tmp_path, {"nvml": NvmlLocks()})
+    record = ClockRecord(
+        tmp_path / "r.json", [ClockSetting("nvml", "GPU-1/Gpu", "", "345", "written")], None, str(tmp_path)
+    )
+    (told,) = restore(record, {"nvml": NvmlLocks()})
     assert told.startswith("GPU-1/Gpu cannot be set back to '': ")
     assert record.path.exists()
