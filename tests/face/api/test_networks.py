@@ -213,11 +213,11 @@ def test_files_say_which_images_and_which_batch_they_take(tmp_path: Path) -> Non
 
 
 def test_modules_are_imported_by_file_and_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "mine.py").write_text(OWN)
+    (tmp_path / "own_network.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     files = set()
-    for text in ("mine.py:Net", "mine:factory"):
+    for text in ("own_network.py:Net", "own_network:factory"):
         assert is_network(text)
         with named_network(text, SIZE, tmp_path) as found:
             assert (found.label, found.classes) == (text, 10)
