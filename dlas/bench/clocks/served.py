@@ -20,6 +20,8 @@ from dlas.errors import PointError, one_line
 HOLD = "dlas.board.hold_clocks"
 READ = "dlas.board.read_clocks"
 RELEASE = "dlas.board.release_clocks"
+THIS_MACHINE = "local"
+"""What a sweep on the board itself calls it: both wait for each other."""
 NOT_ALLOWED = "the board's server lets no client set clocks; `dlas serve --allow-clocks` does"
 
 
@@ -60,7 +62,7 @@ class ServedClocks:
             request = ClockRequest(**json.loads(asked))
             domains = find_clocks(os.sched_getaffinity(0), bool(on_gpu), root)
             mode = find_power_mode(root)
-            clocks = hold(request, domains, "board", self._told.append, root=root, mode=mode)
+            clocks = hold(request, domains, THIS_MACHINE, self._told.append, root=root, mode=mode)
             self._held = self._ends.enter_context(clocks)
         except (PointError, TypeError, ValueError) as error:
             return one_line(str(error))

@@ -52,7 +52,7 @@ class MachineHeat:
         }
         self._counters = sorted((root / CPUS).glob("cpu*/thermal_throttle/*_throttle_count"))
         self._limits = sorted((root / CPUS).glob("cpufreq/policy*/scaling_max_freq"))
-        self._found_khz = {file: read_number(file) for file in self._limits}
+        self._found_khz: dict[Path, int | None] = {}
         self._counted: dict[Path, int | None] = {}
 
     @property
@@ -61,7 +61,8 @@ class MachineHeat:
         return bool(self._zones or self._coolers or self._counters) or self._firmware.exists()
 
     def start(self) -> None:
-        """Begin to count."""
+        """Begin to count; limits that are low already may be those that a point asked for."""
+        self._found_khz = {file: read_number(file) for file in self._limits}
         self._counted = {file: read_number(file) for file in self._counters}
 
     def read(self) -> ThermalState:
@@ -98,7 +99,7 @@ class MachineHeat:
             yield f"firmware: {', '.join(held)}" if held else ""
 
     def _by_limits(self) -> Iterator[str]:
-        """Yield each limit of a frequency that is lower than it was found."""
+        """Yield each limit of a frequency that is lower than at the start."""
         for file, found in self._found_khz.items():
             now = read_number(file)
             if found is not None and now is not None and now < found:

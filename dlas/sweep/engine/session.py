@@ -204,8 +204,6 @@ class Session:
         """
         whole = self.announce(study, points)
         total = whole if points is None else len(points)
-        for line in recover():
-            self.display.say(line)
         try:
             self.note(study, folder, whole)
             summary = self._sweep(study, self._results(study, folder), points, total)
@@ -369,6 +367,8 @@ class Session:
         until: str = "measure",
     ) -> Summary:
         """Run points, and return how they ended."""
+        for line in recover():
+            self.display.say(line)
         axes = study.varying() or ["model"]
         with self._ending(), self.display.sweep(total, axes, self.workers.inline) as shown:
             options = SweepOptions(self.jobs, self.retry, self.keep_builds, until)

@@ -52,6 +52,15 @@ def test_a_limit_that_falls_is_throttling_where_nothing_else_tells(tmp_path: Pat
     assert found["throttled_reason"] == "policy4 limited to 1.86 of 2.36 GHz"
 
 
+def test_a_limit_that_a_point_asks_for_is_no_throttling(tmp_path: Path) -> None:
+    root = sysfs.jetson(tmp_path)
+    observer = Thermal.here(Machine(root), on_gpu=False)
+    assert observer is not None
+    sysfs.put(root, {HELD: 1190400})  # clocks are held from the turn on, and observers are there before
+    observer.before()
+    assert Thermal.fields([Slice([1.0], 1, {"thermal": observer.after()})])["throttled"] is False
+
+
 def test_a_fan_that_turns_is_no_throttling_and_files_that_are_broken_tell_nothing(tmp_path: Path) -> None:
     zones = "sys/class/thermal"
     sysfs.put(tmp_path, {f"{zones}/cooling_device0/type": "gpu-fan", f"{zones}/cooling_device0/cur_state": 3})

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from dlas.bench.measuring.meters.meter import MISSING, EnergyReading, Meter
+from dlas.bench.measuring.meters.meter import SteppedMeter
 
 
 class EnergyCounter(Protocol):
@@ -24,7 +24,7 @@ class EnergyCounter(Protocol):
         """Return its value now, None where it cannot be read."""
 
 
-class EnergyCounters(Meter):
+class EnergyCounters(SteppedMeter):
     """Counters that add up to a whole.
 
     A reading that is missing loses nothing: the next one has what was used meanwhile.
@@ -44,30 +44,16 @@ class EnergyCounters(Meter):
         period_s: float,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.sensor, self.period_s = sensor, period_s
-        self.rails = tuple(counter.label for counter in counters) if len(counters) > 1 else ()
-        self._counters, self._clock = counters, clock
-        self._last: tuple[float, list[float]] | None = None
+        super().__init__(sensor, [counter.label for counter in counters], period_s, clock)
+        self._counters = counters
 
-    def start(self) -> None:
-        """Read the counters."""
-        self._last = self._now()
+    def values(self) -> list[float | None]:
+        """Return the joules that each counter says."""
+        return [counter.joules() for counter in self._counters]
 
-    def read(self) -> EnergyReading:
-        """Return the joules of all counters; one that is smaller now has begun again."""
-        before, now = self._last, self._now()
-        self._last = now or before
-        if before is None or now is None:
-            return MISSING
-        used = tuple(
+    def used_j(self, seconds: float, before: Sequence[float], now: Sequence[float]) -> tuple[float, ...]:
+        """Return the joules of each counter; one that is smaller now has begun again."""
+        return tuple(
             new - old if new >= old else new - old + counter.full_j
-            for counter, old, new in zip(self._counters, before[1], now[1], strict=True)
+            for counter, old, new in zip(self._counters, before, now, strict=True)
         )
-        return EnergyReading(now[0] - before[0], sum(used), used if self.rails else ())
-
-    def _now(self) -> tuple[float, list[float]] | None:
-        """Return the time and all counters, None where one cannot be read."""
-        now = self._clock()
-        joules = [counter.joules() for counter in self._counters]
-        known = [each for each in joules if each is not None]
-        return (now, known) if len(known) == len(joules) else None

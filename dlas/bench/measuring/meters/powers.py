@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from dlas.bench.measuring.meters.meter import MISSING, EnergyReading, Meter
+from dlas.bench.measuring.meters.meter import SteppedMeter
 
 
 class PowerSensor(Protocol):
@@ -20,7 +20,7 @@ class PowerSensor(Protocol):
         """Return the power now, None where it cannot be read."""
 
 
-class PowerMeter(Meter):
+class PowerMeter(SteppedMeter):
     """Rails whose power is added up over time.
 
     Over a reading that is missing the power is taken for a straight line from the one before to the next.
@@ -44,31 +44,19 @@ class PowerMeter(Meter):
         period_s: float,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.sensor, self.period_s, self.counted = sensor, period_s, tuple(counted)
-        self.rails = tuple(rail.label for rail in rails) if len(rails) > 1 else ()
-        self._rails, self._clock = rails, clock
-        self._last: tuple[float, list[float]] | None = None
+        super().__init__(sensor, [rail.label for rail in rails], period_s, clock)
+        self._rails, self.counted = rails, tuple(counted)
 
-    def start(self) -> None:
-        """Read the power."""
-        self._last = self._now()
+    def values(self) -> list[float | None]:
+        """Return the watts of each rail."""
+        return [rail.watts() for rail in self._rails]
 
-    def read(self) -> EnergyReading:
-        """Return the joules: the mean of the power then and now, times the seconds."""
-        before, now = self._last, self._now()
-        self._last = now or before
-        if before is None or now is None:
-            return MISSING
-        seconds = now[0] - before[0]
-        used = tuple((old + new) / 2 * seconds for old, new in zip(before[1], now[1], strict=True))
-        whole = sum(
+    def used_j(self, seconds: float, before: Sequence[float], now: Sequence[float]) -> tuple[float, ...]:
+        """Return the joules of each rail: the mean of its power then and now, times the seconds."""
+        return tuple((old + new) / 2 * seconds for old, new in zip(before, now, strict=True))
+
+    def whole_j(self, used: Sequence[float]) -> float:
+        """Return the joules of the rails that add up to the whole."""
+        return sum(
             joules for rail, joules in zip(self._rails, used, strict=True) if rail.label in self.counted
         )
-        return EnergyReading(seconds, whole, used if self.rails else ())
-
-    def _now(self) -> tuple[float, list[float]] | None:
-        """Return the time and the power of all rails, None where one cannot be read."""
-        now = self._clock()
-        watts = [rail.watts() for rail in self._rails]
-        known = [each for each in watts if each is not None]
-        return (now, known) if len(known) == len(watts) else None
