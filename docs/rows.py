@@ -1,4 +1,4 @@
-"""Write ``docs/rows.md`` from the fields of :mod:`dlas.sweep.rows`: ``python -m docs.rows``.
+"""Write ``docs/reference/rows.md`` from the fields of :mod:`dlas.sweep.rows`: ``python -m docs.rows``.
 
 Run from the root of the repository.
 """
@@ -30,7 +30,7 @@ from dlas.sweep.rows.files import PACKED_FILE
 from dlas.sweep.rows.results import Row
 from dlas.sweep.study.outlines import class_meanings
 
-PAGE = Path(__file__).with_suffix(".md")
+PAGE = Path(__file__).parent / "reference/rows.md"
 GROUPS = {
     "The point": "study dataset model compression algorithm compiler hardware batch task seed measure",
     "Its result": "id status reason step started seconds waited cached",
@@ -91,7 +91,7 @@ class Entry:
 
 
 def main() -> None:
-    """Write the page beside this file."""
+    """Write the page."""
     PAGE.write_text(page(), encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Take the two pictures of a report in this folder.
+"""Take the two pictures of a report in ``pictures``.
 
 ``python -m docs.screenshots experiments/sparse-break-even/rows`` took those that are here.  Run from
 the root of the repository, where the development requirements, Chromium and chromedriver are installed.
@@ -28,7 +28,7 @@ setTimeout(done, 1500);
 
 
 def main(folder: str) -> None:
-    """Write the pictures beside this file."""
+    """Write the pictures."""
     with tempfile.TemporaryDirectory() as scratch:
         page = Path(scratch) / "report.html"
         report([folder], page)
@@ -39,7 +39,7 @@ def main(folder: str) -> None:
                 driver.execute_async_script(SCROLL, section)
                 picture = Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB")
                 # A page has few colours: a palette halves the file.
-                picture.quantize(COLOURS).save(Path(__file__).parent / f"{name}.png", optimize=True)
+                picture.quantize(COLOURS).save(Path(__file__).parent / f"pictures/{name}.png", optimize=True)
 
 
 if __name__ == "__main__":

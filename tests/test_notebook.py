@@ -13,7 +13,7 @@ import pytest
 
 from tests.fixtures.package import ROOT
 
-NOTEBOOK = ROOT / "docs" / "python.ipynb"
+NOTEBOOK = ROOT / "docs/guides/python.ipynb"
 KERNEL = """
 import ast, json, sys
 

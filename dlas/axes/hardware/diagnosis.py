@@ -62,13 +62,13 @@ def checks(profile: Profile) -> Iterator[SystemCheck]:
     try:
         address = server.address()
     except Unreachable as error:
-        yield SystemCheck("token", "fail", str(error), "docs/boards.md tells how")
+        yield SystemCheck("token", "fail", str(error), "docs/guides/boards.md tells how")
         return
     yield SystemCheck("token", "ok", f"there is one for {address.key!r}")
     try:
         answer = ask(address)
     except Unreachable as error:
-        yield SystemCheck("server", "fail", str(error), "docs/boards.md tells how a board is set up")
+        yield SystemCheck("server", "fail", str(error), "docs/guides/boards.md tells how a board is set up")
         return
     yield SystemCheck(
         "server", "ok", f"{address} answers: {answer.machine.get('cpu') or 'unknown processor'}"
@@ -112,7 +112,7 @@ def same_tvm(answer: Answer) -> SystemCheck:
     """Compare the board's TVM and DLAS with those here."""
     here = versions([TVM])[TVM]
     if answer.tvm == here and answer.code != on_board.code():
-        return SystemCheck("DLAS", "fail", OTHER_CODE, "docs/boards.md tells how")
+        return SystemCheck("DLAS", "fail", OTHER_CODE, "docs/guides/boards.md tells how")
     if answer.tvm == here:
         return SystemCheck("TVM", "ok", f"{here} on both")
     return SystemCheck(

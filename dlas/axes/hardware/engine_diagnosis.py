@@ -24,7 +24,7 @@ FINE_S = 1e-4
 def checks(device: WebAssemblyEngine) -> Iterator[SystemCheck]:
     """Yield the checks of an engine, from its executable to a kernel that runs in it."""
     if why := device.profile.unsupported or device.engine.missing():
-        yield SystemCheck("engine", "fail", why, "docs/browsers.md tells how")
+        yield SystemCheck("engine", "fail", why, "docs/guides/browsers.md tells how")
         return
     yield SystemCheck("engine", "ok", str(device.engine.describe()["engine"]))
     found = linker()

@@ -335,7 +335,7 @@ def test_one_point_is_stricter_than_the_papers_elbows_as_the_page_says() -> None
     lost = [
         drop for dense, *elbows in ELBOWS.values() for drop in (dense - at for at in elbows) if drop > 1.0
     ]
-    page = " ".join((ROOT / "docs" / "studies.md").read_text().split())
+    page = " ".join((ROOT / "docs/reference/studies.md").read_text().split())
     assert (
         f"{len(lost)} of the paper's {len(drops)} elbows lose more, {min(lost):.1f} to {max(lost):.1f} points"
         in page

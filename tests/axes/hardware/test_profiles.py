@@ -165,7 +165,7 @@ def test_a_compiler_that_is_not_there_is_the_reason_of_every_row(tmp_path: Path)
 
 
 def test_the_board_in_the_document_is_one(tmp_path: Path) -> None:
-    text = (ROOT / "docs/parts.md").read_text()
+    text = (ROOT / "docs/reference/parts.md").read_text()
     (example,) = (block for block in re.findall(r"```toml\n(.*?)```", text, re.DOTALL) if "[rpc]" in block)
     board = parts.make("hardware", str(write_profile(tmp_path, example)), {"threads": 3})
     board.verify()

@@ -1,4 +1,4 @@
-"""What docs/boards.md says: files that work, and packages that suffice."""
+"""What docs/guides/boards.md says: files that work, and packages that suffice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dlas.testing.networks import random_images, tiny_network
 from tests.fixtures.package import ROOT
 from tests.fixtures.processes import wait_for
 
-PAGE = (ROOT / "docs/boards.md").read_text()
+PAGE = (ROOT / "docs/guides/boards.md").read_text()
 FILES = re.findall(r"`(\w+\.toml)`:\n\n```toml\n(.*?)```", PAGE, re.DOTALL)
 (LINE,) = re.findall(r"pip install (apache-tvm==.*)\n", PAGE)
 INSTALLED = [Requirement(word) for word in LINE.split()]

@@ -234,7 +234,7 @@ def test_an_unreadable_study_is_named(tmp_path: Path) -> None:
 
 
 def test_the_documented_study_is_a_study() -> None:
-    page = (ROOT / "docs/studies.md").read_text()
+    page = (ROOT / "docs/reference/studies.md").read_text()
     Study.parse(page.partition("```toml\n")[2].partition("```")[0]).check_size()
 
 
