@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+import dlas
+from benchmarks.cells import drawn
 from benchmarks.recomputed.kept import geometric_mean, only, points
 from benchmarks.recomputed.markdown import Value
 from dlas.analysis.matching import timed
+from dlas.prediction.learning.points import read_points
+from dlas.prediction.predictors.mixture import Mixture
 
 DEVICES = {"native": "local_cpu", "wasmtime": "wasmtime", "Node": "node", "Chromium": "chromium"}
 """Headings of columns, with the devices that they stand for."""
@@ -82,6 +88,32 @@ def mean_gain(kind: str, heading: str) -> float:
     return geometric_mean(pd.Series([value for value in found if isinstance(value, float)]))
 
 
+def ahead(heading: str, compression: str, algorithm: str) -> float:
+    """Return how many networks an algorithm is the fastest one for."""
+    networks = sorted(_points()["model_name"].unique())
+    found = [_fastest(network, DEVICES[heading], compression) for network in networks]
+    return sum(row is not None and row["algorithm_name"] == algorithm for row in found)
+
+
+def correlation(heading: str) -> float:
+    """Return the rank correlation of multiply-adds and latency of the fastest dense programs in float32."""
+    networks = sorted(_points()["model_name"].unique())
+    rows = pd.DataFrame([_fastest(network, DEVICES[heading], "none") for network in networks])
+    return float(rows["macs"].corr(rows["latency_s"], method="spearman"))
+
+
+def promised(heading: str) -> float:
+    """Return the share, in per cent, of the promised speed-up that 90 % of zeros bring, in the mean."""
+    networks = sorted(_points()["model_name"].unique())
+    rows = [_fastest(network, DEVICES[heading], "weight_pruning") for network in networks]
+    shares = [
+        float(sparse({"network": row["model_name"]})[heading]) * row["effective_macs"] / row["macs"]  # type: ignore[arg-type]
+        for row in rows
+        if row is not None
+    ]
+    return 100 * geometric_mean(pd.Series(shares))
+
+
 def turned(heading: str) -> float:
     """Return how many pairs of a network's algorithms are in the other order than natively, both clearly."""
     return _pairs(heading)[0]
@@ -108,14 +140,50 @@ def carried(heading: str) -> float:
     return 100 * float(np.mean(errors))
 
 
+def mixed(heading: str) -> float:
+    """Return by how many per cent ``mixture`` mispredicts a device's times, in the median, as :func:`carried` does.
+
+    It weighs what is known of ten points: their native times, and their multiply-adds by kind of arithmetic.
+    """
+    both = _beside(heading)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder, asked = Path(scratch), {"target": "latency_s", "hold_out": "model/2"}
+        base = folder / "base"
+        dlas.fit("additive", _told(both, "here", folder), to=base, options={"costs": "own"}, **asked)
+        mixture = Mixture(str(base))
+        points = read_points([_told(both, "there", folder)], "latency_s")
+        samples = points.samples(mixture, "latency_s", [""] * len(points))
+        return 100 * float(np.mean([drawn(mixture, samples, seed, folder)[1] for seed in range(DRAWS)]))
+
+
+def _told(both: pd.DataFrame, column: str, folder: Path) -> Path:
+    """Return a folder with the rows of a column, each told by features of its own."""
+    table = both.reset_index()
+    kinds = pd.get_dummies(table["compression_name"]).mul(table["effective_macs"], axis=0)
+    rows = kinds.rename(columns=lambda kind: f"feature.{kind}_macs").assign(
+        **{"feature.native": table["here"], "feature.network": 1, "model.point": table.index},
+        latency_s=table[column],
+        machine=column,
+        hardware_name=column,
+        **{"model_name": "point", "dataset_name": "random", "compiler_name": "hand"},
+    )
+    rows.to_csv(folder / f"{column}.csv", index=False)
+    dlas.import_rows(folder / f"{column}.csv", folder / column)
+    return folder / column
+
+
 def _beside(heading: str) -> pd.DataFrame:
     """Return the times of equal points on this processor (``here``) and on a device (``there``)."""
     keys = ["model_name", "compression_name", "algorithm"]
     here, there = (
-        only(_points(), hardware_name=device).set_index(keys)["latency_s"]
-        for device in ("local_cpu", DEVICES[heading])
+        only(_points(), hardware_name=device).set_index(keys) for device in ("local_cpu", DEVICES[heading])
     )
-    return pd.DataFrame({"here": here, "there": there}).dropna()
+    columns = {
+        "here": here["latency_s"],
+        "there": there["latency_s"],
+        "effective_macs": here["effective_macs"],
+    }
+    return pd.DataFrame(columns).dropna()
 
 
 def _gains(network: str, compression: str) -> dict[str, Value]:
