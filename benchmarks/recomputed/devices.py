@@ -92,7 +92,7 @@ def ahead(heading: str, compression: str, algorithm: str) -> float:
     """Return how many networks an algorithm is the fastest one for."""
     networks = sorted(_points()["model_name"].unique())
     found = [_fastest(network, DEVICES[heading], compression) for network in networks]
-    return sum(row is not None and row["algorithm_name"] == algorithm for row in found)
+    return sum(row is not None and bool(row["algorithm_name"] == algorithm) for row in found)
 
 
 def correlation(heading: str) -> float:
@@ -141,15 +141,16 @@ def carried(heading: str) -> float:
 
 
 def mixed(heading: str) -> float:
-    """Return by how many per cent ``mixture`` mispredicts a device's times, in the median, as :func:`carried` does.
+    """Return by how many per cent ``mixture`` mispredicts a device's times, in the median.
 
-    It weighs what is known of ten points: their native times, and their multiply-adds by kind of arithmetic.
+    As in :func:`carried`, ten points of the device are known. It weighs their native times and their
+    multiply-adds by kind of arithmetic.
     """
     both = _beside(heading)
     with tempfile.TemporaryDirectory() as scratch:
-        folder, asked = Path(scratch), {"target": "latency_s", "hold_out": "model/2"}
-        base = folder / "base"
-        dlas.fit("additive", _told(both, "here", folder), to=base, options={"costs": "own"}, **asked)
+        folder = Path(scratch)
+        rows, base = _told(both, "here", folder), folder / "base"
+        dlas.fit("additive", rows, target="latency_s", hold_out="model/2", to=base, options={"costs": "own"})
         mixture = Mixture(str(base))
         points = read_points([_told(both, "there", folder)], "latency_s")
         samples = points.samples(mixture, "latency_s", [""] * len(points))
@@ -160,13 +161,11 @@ def _told(both: pd.DataFrame, column: str, folder: Path) -> Path:
     """Return a folder with the rows of a column, each told by features of its own."""
     table = both.reset_index()
     kinds = pd.get_dummies(table["compression_name"]).mul(table["effective_macs"], axis=0)
-    rows = kinds.rename(columns=lambda kind: f"feature.{kind}_macs").assign(
-        **{"feature.native": table["here"], "feature.network": 1, "model.point": table.index},
-        latency_s=table[column],
-        machine=column,
-        hardware_name=column,
-        **{"model_name": "point", "dataset_name": "random", "compiler_name": "hand"},
-    )
+    rows = kinds.rename(columns=lambda kind: f"feature.{kind}_macs")
+    rows["feature.native"], rows["feature.network"] = table["here"], 1
+    rows["model.point"], rows["latency_s"] = table.index, table[column]
+    rows["machine"] = rows["hardware_name"] = column
+    rows["model_name"], rows["dataset_name"], rows["compiler_name"] = "point", "random", "hand"
     rows.to_csv(folder / f"{column}.csv", index=False)
     dlas.import_rows(folder / f"{column}.csv", folder / column)
     return folder / column
