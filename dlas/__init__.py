@@ -4,8 +4,8 @@
 ``dlas.read(folder)`` gives its rows as a DataFrame, and ``dlas.read(folder, layers=True)`` their layers.
 ``dlas.table``, ``compare``, ``observations``, ``paths`` and ``choose`` return tables that a notebook shows,
 each a DataFrame as ``.frame``, and so does ``dlas.history(folders)`` of times over versions;
-``dlas.report`` writes the HTML page, ``dlas.export`` Parquet or CSV, and ``dlas.import_rows(table, folder)``
-makes rows of such a table from elsewhere.
+``dlas.report`` writes the HTML page, ``dlas.atlas`` one with every row of many studies, ``dlas.export``
+Parquet or CSV, and ``dlas.import_rows(table, folder)`` makes rows of such a table from elsewhere.
 ``dlas.explore(study, out=folder, share=0.1)`` measures a share of its points and predicts the others.
 ``dlas.fit(part, folder, target="latency_s", to=...)`` fits a predictor to rows, and
 ``dlas.predict(folder, study)`` and ``dlas.predictor(folder).predict(rows)`` predict with it; in place of
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from dlas.face.api.studies import fit_device as fit_device
     from dlas.face.api.studies import run as run
     from dlas.face.api.studies import search as search
+    from dlas.face.atlas.writing import atlas as atlas
     from dlas.face.history import history as history
     from dlas.sweep.engine.merging import merge as merge
     from dlas.sweep.rows.export import export as export

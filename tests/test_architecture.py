@@ -32,7 +32,7 @@ STOREYS = """
 """The rooms of the package: imports point from a higher storey to a lower one, or stay in their room."""
 FLOORS = {
     "bench": "remote / processes / clocks / measuring / engines store",
-    "face": "cli / api / console reporting / tables",
+    "face": "cli / api / atlas / console reporting / tables",
     "lowering": "lower tuning / webassembly / kernels / operators / graph / machine_code / target",
     "prediction": "adaptive / learning / predictors",
     "sweep": "cluster / engine / study / rows",

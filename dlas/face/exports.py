@@ -13,6 +13,7 @@ EXPORTS = {
         "dlas.face.api.rows",
     ),
     **dict.fromkeys(("evaluate", "fit", "predict", "predictor"), "dlas.face.api.predictors"),
+    "atlas": "dlas.face.atlas.writing",
     "deploy": "dlas.deployment.deploying",
     "deploy_page": "dlas.deployment.page.writing",
     "deploy_paths": "dlas.deployment.flexible",

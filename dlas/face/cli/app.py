@@ -45,6 +45,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "compare": rows.compare,
     "history": rows.history,
     "report": rows.report,
+    "atlas": rows.atlas,
     "watch": serving.watch,
     "observations": rows.observations,
     "paths": rows.paths,

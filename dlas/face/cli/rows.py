@@ -197,6 +197,14 @@ def report(call: Call, folders: list[Path], files: bool) -> None:
     terminal.say(f"{page}{beside}")
 
 
+@like("atlas", "folders")
+def atlas(call: Call, folders: list[Path]) -> None:
+    """Write one HTML page with every row of many studies, to filter and sort without a network."""
+    with terminal.working(f"reading {_named(folders)}"):
+        page = call()
+    terminal.say(f"{page}: open it in a browser")
+
+
 @like("observations", "rows")
 def observations(call: Call, rows: list[Path]) -> None:
     """Check the paper's observations I to XIII on the rows."""

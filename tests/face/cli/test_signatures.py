@@ -20,6 +20,7 @@ from tests.fixtures.commands import Command
 from tests.fixtures.rows import row, write
 
 CALLED = [
+    "atlas",
     "blocks",
     "choose",
     "compare",
