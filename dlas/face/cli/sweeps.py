@@ -25,7 +25,10 @@ def run(
     call: Call,
     study: Annotated[
         Path,
-        typer.Argument(metavar="STUDY | FOLDER", help="A study file, or the results folder of one."),
+        typer.Argument(
+            metavar="STUDY | FOLDER",
+            help="A study file, one that comes with the package, such as quickstart, or the results folder of one.",
+        ),
     ],
     sample: int | None,
     in_process: bool,
@@ -41,10 +44,11 @@ def run(
     from dlas.face.api import studies
     from dlas.face.console import preview
     from dlas.sweep.study.kept import kept_study
+    from dlas.sweep.study.shipped import shipped
     from dlas.sweep.study.study import Study
 
     folder = out or (study if study.is_dir() else None)
-    if folder is None and not dry_run and study.exists():
+    if folder is None and not dry_run and shipped(study).exists():
         raise InputError("give `out=`, the folder for the rows")
     chosen = Study.read(kept_study(study) if study.is_dir() else study, sample)
     if dry_run:

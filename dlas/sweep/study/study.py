@@ -23,6 +23,7 @@ from dlas.sweep.study.entries import Values
 from dlas.sweep.study.limits import Limits
 from dlas.sweep.study.point import Choice, Point
 from dlas.sweep.study.sampling import Draw, Sample, draws
+from dlas.sweep.study.shipped import names, shipped
 from dlas.sweep.study.skipping import Skip
 from dlas.sweep.study.tables import KEYS, checked, plain
 
@@ -138,8 +139,14 @@ class Study:
 
     @classmethod
     def read(cls, path: Path, sample: int | None = None) -> Study:
-        """Return the study in a file; parameters and errors, which name the file, as for :meth:`of`."""
-        text = toml.read_text(path, "study")
+        """Return the study in a file, or one that is :func:`shipped`.
+
+        Parameters and errors, which name the file, as for :meth:`of`.
+        """
+        file = shipped(path)
+        if not path.suffix and not file.exists():
+            raise unknown("study", str(path), names())
+        text = toml.read_text(file, "study")
         try:
             return cls.parse(text, sample)
         except InputError as error:
