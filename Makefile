@@ -13,11 +13,13 @@ PEER_TESTS := tests/axes/compilers/test_openvino.py tests/axes/compilers/test_nc
 # One of several parts of `make test-all`, such as 1/4; empty for all.
 PART ?=
 
-.PHONY: help install quickstart predictor test test-ci test-peers test-all check clean
+.PHONY: help install quickstart predictor docs docs-run test test-ci test-peers test-all check clean
 
 help:
 	@echo 'make quickstart  run a small study and print its table (first use installs into .venv)'
 	@echo 'make predictor   measure 108 training steps, fit a predictor, predict ten more and measure them'
+	@echo 'make docs        build the site of the documentation into build/site'
+	@echo 'make docs-run    run the pages that show what measuring prints, and write it into them'
 	@echo 'make test        the tests that take seconds'
 	@echo 'make test-ci     the tests that need more than pip installs, such as Chromium; at most 40 minutes'
 	@echo 'make test-peers  the tests of compilers that are extras, which it installs into .venv in at most two minutes'
@@ -58,6 +60,16 @@ predictor: $(STAMP)
 	@$(BIN)/dlas predict results/training-digits/predictor experiments/training-digits/ahead.toml --out results/ahead
 	@$(BIN)/dlas run experiments/training-digits/ahead.toml --out results/ahead
 	@$(BIN)/dlas predict results/training-digits/predictor results/ahead
+
+# Sphinx comes on first use. Warnings are errors.
+docs: $(STAMP)
+	@$(BIN)/python -c 'import myst_parser, pydata_sphinx_theme, sphinx_design' 2>/dev/null \
+	  || $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@$(BIN)/python -m sphinx -W --keep-going -q -j auto -d build/doctrees docs build/site
+	@echo 'The site: build/site/index.html'
+
+docs-run: $(STAMP)
+	@$(BIN)/python -m docs.run
 
 test: $(STAMP)
 	@$(PYTEST)

@@ -1,111 +1,147 @@
-"""Every command and every block of code in the README and in CONTRIBUTING runs, in order, in one folder.
+"""Every command and every block of code in README, CONTRIBUTING and the site runs, or says why it does not.
 
-A ``shell`` block is run line by line, a ``python`` block as a script; a block that starts with
-a file's name in a comment is written to that file. A ``text`` block shows what the block
-before it printed: all of its words must be there.
+What does not run is parsed: commands by the command line's parser, studies as studies, scripts as Python.
 """
 
 from __future__ import annotations
 
-import os
+import ast
 import re
-import shutil
-import subprocess
-import sys
+import shlex
+import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-import onnx
 import pytest
+import tomli_w
+from typer.main import get_command
 
-from tests.fixtures.onnx_graphs import small_graph
-from tests.fixtures.package import ROOT
+from dlas.face.cli.app import app
+from dlas.sweep.study.study import Study
+from docs.blocks import PAGES, REASONS, ROOT, RUN, Block, blocks
+from docs.run import stale
+from docs.running import copy, environment, run
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
-
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FILE = re.compile(r"# ([\w./]+\.(?:toml|py))\n")
-MAKE = """#!/bin/sh
-# Targets that install, or run these tests, are only looked up.
-case "$1" in quickstart) ;; *) set -- -n "$@" ;; esac
-exec {make} STAMP=setup.cfg BIN={programs} "$@"
-"""
-
-
-COMMANDS = {
-    "shell": lambda text: ["bash", "-e", "-o", "pipefail", "-c", text],
-    "python": lambda text: [sys.executable, "-c", text],
-}
-"""How blocks of a language are run; blocks of any other are a mistake."""
+NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
+SHOWN = {"text", "json", "csv", "console", "", "ini", "make", "python-repl"}
+"""Languages of blocks that show something: they are neither run nor parsed."""
+MOST_NOT_RUN = 40
+"""Blocks with a reason not to run; more of them would say that the pages are not tested."""
+COMMANDS = get_command(app)
 
 
-class Block(NamedTuple):
-    """A fenced block of a document."""
-
-    language: str
-    text: str
-    line: int
+def written(name: str) -> list[Block]:
+    return list(blocks((ROOT / name).read_text()))
 
 
-def blocks(document: Path) -> Iterator[Block]:
-    text = document.read_text()
-    for match in BLOCK.finditer(text):
-        yield Block(match[1], match[2], text.count("\n", 0, match.start()) + 1)
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Return a copy of this tree, with a network of the user's own."""
-    unwanted = shutil.ignore_patterns(".*", "results", "build", "dist", "*.egg-info", "__pycache__")
-    shutil.copytree(ROOT, tmp_path / "tree", ignore=unwanted, symlinks=True)
-    onnx.save(small_graph(size=32), tmp_path / "tree/network.onnx")
-    return tmp_path / "tree"
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    """Return variables under which `make` and `pip` leave this environment as it is, and need no network."""
-    make, programs = shutil.which("make"), Path(sys.executable).parent
-    assert make is not None
-    shim = tmp_path / "programs/make"
-    shim.parent.mkdir()
-    shim.write_text(MAKE.format(make=make, programs=programs))
-    shim.chmod(0o755)
-    return {
-        **os.environ,
-        "PATH": f"{shim.parent}:{programs}:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
-        "DLAS_CACHE": str(tmp_path / "cache"),
-        "COLUMNS": "200",
-        "PIP_NO_BUILD_ISOLATION": "0",
-        "PIP_NO_DEPS": "1",
-        "PIP_TARGET": str(tmp_path / "site"),
-    }
-
-
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
-def test_a_document_runs(name: str, folder: Path, environment: dict[str, str]) -> None:
-    printed = ""
-    for block in blocks(ROOT / name):
-        if block.language == "text":
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if any(b.language in RUN and b.reason is None for b in written(name))]
+)
+def test_a_page_runs(name: str, tmp_path: Path) -> None:
+    folder, variables, printed = copy(tmp_path / "tree"), environment(tmp_path), ""
+    for block in written(name):
+        if block.language == "text" and block.recorded is None:
             missing = words(block.text) - words(printed)
             assert not missing, f"{name}, line {block.line}: {missing} is not in what was printed:\n{printed}"
-        elif named := FILE.match(block.text):
-            (folder / named[1]).write_text(block.text)
-        else:
-            done = subprocess.run(
-                COMMANDS[block.language](block.text),
-                cwd=folder,
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-            printed = done.stdout
-            assert done.returncode == 0, f"{name}, line {block.line}:\n{printed}"
+        elif block.language in RUN and block.reason is None and not is_fragment(block):
+            printed = run(block, folder, variables)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the files of all pages, which studies name."""
+    folder = tmp_path_factory.mktemp("files")
+    for name in NAMES:
+        for block in written(name):
+            if block.file is not None:
+                (folder / block.file).write_text(block.text)
+    return folder
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_blocks_are_run_or_say_why_not_and_are_parsed(
+    name: str, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files)
+    monkeypatch.syspath_prepend(str(files))
+    for block in written(name):
+        place = f"{name}, line {block.line}"
+        assert block.language in {*RUN, *SHOWN}, place
+        if block.reason is not None:
+            assert block.language in RUN, place
+            kind, _, why = block.reason.partition(": ")
+            assert kind in REASONS and why, f"{place}: {block.reason!r} is not one of {REASONS} and a sentence"
+        if block.language in RUN:
+            PARSERS[block.language](block.text, place)
+
+
+def test_few_blocks_are_not_run() -> None:
+    found = [block.reason.partition(":")[0] for name in NAMES for block in written(name) if block.reason]
+    assert len(found) <= MOST_NOT_RUN, Counter(found)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_recorded_outputs_belong_to_the_blocks_before_them(name: str) -> None:
+    assert not stale((ROOT / name).read_text()), f"make docs-run, or python -m docs.run {name}"
+
+
+def is_fragment(block: Block) -> bool:
+    """Return whether a block is a part of a study that stands for itself: it is parsed."""
+    return block.language == "toml" and block.file is None
 
 
 def words(text: str) -> set[str]:
     """Return the words of a text, without the numbers that differ from run to run."""
     return set(re.findall(r"[A-Za-z_]{3,}", text))
+
+
+def parse_shell(text: str, place: str) -> None:
+    """Check each call of ``dlas`` against the commands and options that there are."""
+    for call in calls(text):
+        given, command = call[1:], COMMANDS
+        while hasattr(command, "commands") and given and not given[0].startswith("-"):
+            assert given[0] in command.commands, f"{place}: there is no `dlas {given[0]}`"
+            command = command.commands[given.pop(0)]
+        if "..." not in given and command is not COMMANDS:
+            command.make_context("dlas", given)  # it parses them, and runs nothing
+
+
+def calls(text: str) -> Iterator[list[str]]:
+    """Yield the words of each call of ``dlas`` in a script, also of those in quotes."""
+    line = ""
+    for part in text.replace("\\\n", " ").splitlines():
+        line += part
+        try:
+            lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|<>")
+            lexer.whitespace_split = True
+            words = list(lexer)
+        except ValueError:  # a quotation that goes on
+            line += "\n"
+            continue
+        line, call = "", list[str]()
+        for word in [*words, ";"]:
+            if set(word) <= set(";&|<>"):
+                if call[:1] == ["dlas"]:
+                    yield call
+                call = []
+            else:
+                call += [word]
+                if word.startswith("dlas "):
+                    yield from calls(word)
+
+
+def parse_python(text: str, place: str) -> None:
+    ast.parse(text, place)
+
+
+def parse_toml(text: str, place: str) -> None:
+    """Check that a table of axes is a study, whose parts there are; others are only read."""
+    table = tomllib.loads(text)
+    if "axes" in table:
+        assert Study.parse(tomli_w.dumps({"name": "page", **table})).axes, place
+
+
+PARSERS = {"shell": parse_shell, "python": parse_python, "toml": parse_toml}

@@ -1,0 +1,1 @@
+"""What the site makes from the source when it is built: the gallery, the reference, and pages of the root."""
