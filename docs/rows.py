@@ -24,7 +24,7 @@ from typing import (
     is_typeddict,
 )
 
-from dlas.stack import Computation, Layer, Operator, ScheduleChoice
+from dlas.stack import ClockReading, Computation, Layer, Operator, ScheduleChoice
 from dlas.sweep.rows import results, schema
 from dlas.sweep.rows.files import PACKED_FILE
 from dlas.sweep.rows.results import Row
@@ -110,7 +110,7 @@ def page() -> str:
 
 def mappings() -> list[type]:
     """Return the types of the mappings inside a row."""
-    return [kind for kind in vars(schema).values() if is_typeddict(kind)]
+    return [*(kind for kind in vars(schema).values() if is_typeddict(kind)), ClockReading]
 
 
 def entries(kind: type) -> list[Entry]:

@@ -103,7 +103,7 @@ class Algorithm(Part, ABC):
         -------
         te.Tensor or tirx.PrimFunc
             The tensor in ``conv.output_layout``; or, where TE cannot express
-            the kernel, a function of (x, *packed, *tail.operands, output).
+            the kernel, a function of ``(x, *packed, *tail.operands, output)``.
         """
 
     def schedule(self, schedule: s_tir.Schedule, conv: Conv, target: Target) -> None:
