@@ -33,7 +33,9 @@ RUN = ("shell", "python", "toml")
 REASONS = ("hardware", "data", "hours")
 """Why a block may not be run: a device that is not here, files of the reader's own, or a long measurement."""
 
-_BLOCK = re.compile(r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
+)
 _NOTE = re.compile(r" *<!-- (not run|recorded): ((?:(?!-->).)*?) -->\n\Z", re.DOTALL)
 _FILE = re.compile(r"# ([\w./-]+\.(?:toml|py))\n")
 

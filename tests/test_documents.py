@@ -73,7 +73,9 @@ def test_blocks_are_run_or_say_why_not_and_are_parsed(
         if block.reason is not None:
             assert block.language in RUN, place
             kind, _, why = block.reason.partition(": ")
-            assert kind in REASONS and why, f"{place}: {block.reason!r} is not one of {REASONS} and a sentence"
+            assert kind in REASONS and why, (
+                f"{place}: {block.reason!r} is not one of {REASONS} and a sentence"
+            )
         if block.language in RUN:
             PARSERS[block.language](block.text, place)
 

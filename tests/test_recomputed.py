@@ -13,7 +13,7 @@ from benchmarks.recomputed import __main__ as rewriting
 from benchmarks.recomputed import coverage
 from benchmarks.recomputed.kept import SLOW
 from benchmarks.recomputed.markdown import Table, agrees, claims, numbers, rounds, tables
-from benchmarks.recomputed.studies import FRONT_PAGE, function_of, readme, recompute, studies
+from benchmarks.recomputed.studies import FRONT_PAGE, function_of, pages, readme, recompute, studies
 
 STUDIES = studies()
 LONG = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -63,7 +63,7 @@ def test_every_number_of_a_table_follows_from_the_rows(study: str, table: Table)
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("study", [*STUDIES, FRONT_PAGE])
+@pytest.mark.parametrize("study", [*STUDIES, FRONT_PAGE, *pages()])
 def test_numbers_in_sentences_follow_from_the_rows(study: str) -> None:
     assert wrong_claims(study) == []
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from benchmarks.recomputed.kept import EXPERIMENTS
 from benchmarks.studies import ROOT
+from docs.building.places import is_generated
 
 FRONT_PAGE = "front-page"
 """What the README of the whole is called; all of its functions are those of studies."""
@@ -19,8 +20,16 @@ def studies() -> list[str]:
     return sorted(path.parent.name for path in EXPERIMENTS.glob("*/README.md"))
 
 
+def pages() -> list[str]:
+    """Return the pages of the documentation with numbers of studies, by their paths: ``docs/index.md``."""
+    written = (page for page in sorted((ROOT / "docs").rglob("*.md")) if not is_generated(page))
+    return [page.relative_to(ROOT).as_posix() for page in written if "<!-- = " in page.read_text()]
+
+
 def readme(study: str) -> Path:
-    """Return the README of a study, or the front page."""
+    """Return the README of a study, the front page, or a page of the documentation."""
+    if study.endswith(".md"):
+        return ROOT / study
     return ROOT / "README.md" if study == FRONT_PAGE else EXPERIMENTS / study / "README.md"
 
 

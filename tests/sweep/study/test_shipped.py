@@ -11,7 +11,9 @@ from dlas.sweep.study.shipped import FOLDER, names, shipped
 from dlas.sweep.study.study import Study
 
 
-@pytest.mark.parametrize("path", ["quickstart", "experiments/quickstart", "experiments/quickstart/study.toml"])
+@pytest.mark.parametrize(
+    "path", ["quickstart", "experiments/quickstart", "experiments/quickstart/study.toml"]
+)
 def test_a_study_is_found_elsewhere(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert Study.read(Path(path)).name == "quickstart"
