@@ -1,14 +1,14 @@
 """The fenced blocks of the documentation's pages, and how they are run or parsed.
 
-A ``shell`` block is run line by line, a ``python`` block as a script; a block that starts with a file's name in
-a comment is written to that file.  A ``text`` block shows what the block before it printed.  A comment on
+A ``shell`` block is run line by line, a ``python`` block as a script; a block that starts with a file's name
+in a comment is written to that file.  A ``text`` block shows what the block before it printed.  A comment on
 the line above a block says otherwise::
 
     <!-- not run: hardware: a Raspberry Pi -->
     <!-- recorded: 2026-11-28, AMD EPYC, 2 cores; of 1f0c24de -->
 
-The first keeps a block from being run, with its reason, one of :data:`REASONS`; it is parsed all the same.  The
-second stands above a ``text`` block that ``python -m docs.run`` wrote, and names the blocks that it belongs to.
+The first keeps a block from being run, with its reason, one of :data:`REASONS`; it is parsed all the same.
+The second stands above a ``text`` block that ``python -m docs.run`` wrote, and names what was run before it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from docs.building.places import ROOT, is_generated
 

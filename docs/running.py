@@ -38,7 +38,7 @@ def copy(to: Path) -> Path:
 
 
 def environment(scratch: Path, columns: int = 200) -> dict[str, str]:
-    """Return variables under which ``make`` and ``pip`` leave this environment as it is, and need no network."""
+    """Return variables under which ``make`` and ``pip`` change nothing here, and need no network."""
     make, programs = shutil.which("make"), Path(sys.executable).parent
     if make is None:
         raise Failed("`make` is not installed")
