@@ -76,8 +76,8 @@ test: $(STAMP)
 
 # No test starts after 35 minutes, and none takes more than five, on a cluster fifteen; those skipped say why.
 test-ci: $(STAMP)
-	@timeout 120 $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[ray]' \
-	  || echo 'Ray cannot be installed here: its tests are skipped'
+	@timeout 120 $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[ray,docs]' \
+	  || echo 'Ray and Sphinx cannot be installed here: their tests are skipped'
 	@$(PYTEST) -m ci -rs --session-timeout 2100
 
 # Compilers that are extras stay in .venv, so that this comes after the other tests.
