@@ -31,6 +31,7 @@ autodoc_typehints = "description"
 autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
+napoleon_use_ivar = True
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"DLAS {release}"

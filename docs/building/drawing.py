@@ -15,11 +15,15 @@ from dlas.sweep.rows.files import PACKED_FILE
 from docs.building.places import EXPERIMENTS, GALLERY, ROOT
 
 FOLDER = GALLERY / "pictures"
-CODE = ("docs/building", "dlas/face/reporting", "dlas/face/tables", "dlas/analysis", "dlas/prediction")
-"""Where code lies that decides what pictures look like."""
+PICTURES = ("drawing", "kinds", "pictures", "two_runs")
+ROOMS = ("face/reporting", "face/tables", "analysis", "prediction")
+CODE = (*(f"docs/building/{name}.py" for name in PICTURES), *(f"dlas/{room}/**/*.py" for room in ROOMS))
+"""The files with code that decides what pictures look like."""
 LIGHT, DARK = "#1b1f24", "#d5d9df"
 """Colours of axes and text on a light and a dark page; the colours of marks can be read on both."""
 WORKERS = 2
+MOST_LABELS = 20
+"""Most labels of a legend; one of more is left out."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ def draw_all(names: Sequence[str], folder: Path = FOLDER) -> dict[str, Drawn]:
         Gets the pictures, and what they were drawn from.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    code = digest(file for part in CODE for file in (ROOT / part).rglob("*.py"))
+    code = digest(file for pattern in CODE for file in ROOT.glob(pattern))
     wanted = {name: f"{code}-{digest((EXPERIMENTS / name).glob(f'*/{PACKED_FILE}'))}" for name in names}
     known = {name: _known(name, folder, state) for name, state in wanted.items()}
     stale = [name for name, drawn in known.items() if drawn is None]
@@ -73,6 +77,8 @@ def draw(name: str, folder: Path) -> Drawn:
     figure = figure_of(name)
     _, spec = next(sheets(figure))
     spec["config"] |= {"background": None}
+    if len(figure.labels) > MOST_LABELS:
+        spec["config"]["legend"] |= {"disable": True}
     svg = vl_convert.vegalite_to_svg(spec)
     (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
     (folder / f"{name}-dark.svg").write_text(svg.replace(LIGHT, DARK), encoding="utf-8")

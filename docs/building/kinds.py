@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.recomputed.evaluated import evaluated, read
 from dlas.analysis.matching import identity, natural, paired
 from dlas.face.reporting import charts, context_of
 from dlas.face.reporting.blocks import Absent, Figure, Panel, Section
@@ -18,7 +17,6 @@ from dlas.face.reporting.context import Context, significant, worded
 from dlas.face.reporting.data import figures
 from dlas.face.reporting.palette import HUES, rgb
 from dlas.face.tables.columns import with_unit
-from dlas.prediction.learning.settings import predictor_of
 from dlas.sweep.rows import intervals
 from dlas.sweep.rows.columns import SAMPLES
 from dlas.sweep.rows.labels import shown_in
@@ -147,6 +145,10 @@ class Predicted(Picture):
     options: Mapping[str, str] = field(default_factory=dict)
 
     def _figure(self, folders: Sequence[Path]) -> Figure:
+        # Other pictures take no predictors, whose imports take seconds.
+        from benchmarks.recomputed.evaluated import evaluated, read
+        from dlas.prediction.learning.settings import predictor_of
+
         names = [folder.relative_to(EXPERIMENTS).as_posix() for folder in folders]
         made = {self.predictor: predictor_of(self.predictor, self.options)}
         (setting,) = evaluated(made, read(self.target, *names), self.target, self.hold_out)

@@ -94,8 +94,7 @@ PICTURES: Mapping[str, Picture] = {
         rows=("networks",),
         section=clocks.section,
         name="latency-by-clock",
-        caption="Simulated: times of ten networks at 20 settings of three clocks, by the clock of the GPU and"
-        " of the memory.",
+        caption="Simulated: times of ten networks at 20 settings of three clocks, by setting.",
     ),
     "ofa-latency": Predicted(
         predictor="additive", target="latency_s", hold_out="model/5", options={"costs": "stage"}
@@ -131,7 +130,9 @@ PICTURES: Mapping[str, Picture] = {
     "training-digits": Predicted(
         predictor="additive", target="peak_memory_bytes", hold_out="compression.level"
     ),
-    "tuned-vs-untuned": OfReport(section=latency.section, name="latency"),
+    "tuned-vs-untuned": OfReport(
+        section=latency.section, name="latency", where=("compiler=untuned", "compiler=metaschedule")
+    ),
     "two-runs": Differences(
         runs=(("a", "b"), ("a", "slow3"), ("a", "slow5"), ("busy-b", "busy-c"), ("busy-b", "busy-slow10")),
     ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -77,7 +76,6 @@ def _page(module: str, groups: Mapping[str, list[str]]) -> str:
 
 def _directive(name: str) -> str:
     """Return the directive that documents a function or a class with its members."""
-    module, _, short = name.rpartition(".")
-    if isinstance(getattr(importlib.import_module(module), short), type):
+    if name.rpartition(".")[2][0].isupper():
         return f".. autoclass:: {name}\n   :members:\n   :inherited-members: object\n"
     return f".. autofunction:: {name}\n"

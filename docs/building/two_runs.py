@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.two_runs import can_be_slowed
 from dlas.analysis.against.pairs import pairs_of
 from dlas.face.reporting import charts
 from dlas.face.reporting.blocks import Figure, Panel
@@ -44,6 +43,9 @@ class Differences(Picture):
 
 def _boxes(experiment: Path, before: str, now: str) -> list[dict[str, Any]]:
     """Return a box of the slowed points and one of the others, between two runs."""
+    # It imports tvm, which no other picture takes.
+    from benchmarks.two_runs import can_be_slowed
+
     differences: dict[str, list[float]] = {UNCHANGED: [], SLOWED: []}
     for pair in pairs_of(experiment / now, experiment / before):
         if pair.before and pair.now and pair.timed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,7 @@ def test_a_command_tells_its_options_with_defaults_and_meanings() -> None:
 
 
 def test_a_picture_is_drawn_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing, "ProcessPoolExecutor", lambda workers, mp_context: ThreadPoolExecutor(1))
     (first,) = drawing.draw_all(["digits-accuracy"], tmp_path).values()
     assert {"digits-accuracy.svg", "digits-accuracy-dark.svg"} < {path.name for path in tmp_path.iterdir()}
     assert drawing.DARK in (tmp_path / "digits-accuracy-dark.svg").read_text()
