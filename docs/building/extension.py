@@ -60,7 +60,5 @@ def _write(page: Path, text: str) -> Path:
 
 def _remove_others(written: Iterable[Path]) -> None:
     """Remove pages of an earlier build whose source is gone."""
-    folders = {page.parent for page in written if is_generated(page) and page.parent != DOCS / "reference"}
-    stale = {page for folder in folders - {DOCS} for page in folder.glob("*.md")} - set(written)
-    for page in stale:
+    for page in {page for page in DOCS.rglob("*.md") if is_generated(page)} - set(written):
         page.unlink()

@@ -16,12 +16,12 @@ PAGES = {
     ROOT / "CHANGELOG.md": DOCS / "changelog.md",
     ROOT / "benchmarks" / README: DOCS / "benchmarks.md",
     EXPERIMENTS / README: GALLERY / "index.md",
+    DOCS / "guides" / "python.ipynb": DOCS / "guides" / "python.md",
 }
-"""The pages that stand for files outside ``docs/``."""
+"""The pages that stand for files outside ``docs/``, and for a notebook."""
 SOURCES = {page: file for file, page in PAGES.items()}
 GENERATED = ("gallery/", "reference/commands/", "reference/python/", "reference/options.md")
 """What is written at every build, below ``docs/``, beside the pages of the root."""
-SUFFIXES = (".md", ".ipynb")
 
 
 def experiments() -> list[Path]:
@@ -36,7 +36,7 @@ def page_of(file: Path) -> Path | None:
         return PAGES[file]
     if file.name == README and file.parent.parent == EXPERIMENTS:
         return GALLERY / f"{file.parent.name}.md"
-    return file if file.is_relative_to(DOCS) and file.suffix in SUFFIXES else None
+    return file if file.is_relative_to(DOCS) and file.suffix == ".md" else None
 
 
 def is_generated(page: Path) -> bool:
