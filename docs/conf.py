@@ -22,7 +22,6 @@ extensions = [
 ]
 exclude_patterns = ["building/**", "**/__pycache__"]
 nitpicky = False
-keep_warnings = True
 
 myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
 myst_heading_anchors = 4
@@ -37,14 +36,16 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"DLAS {release}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
     "logo": {"text": "DLAS"},
     "navbar_align": "left",
+    "navbar_persistent": ["search-button"],
     "header_links_before_dropdown": 7,
     "navigation_with_keys": False,
-    "show_nav_level": 1,
+    "collapse_navigation": True,
     "show_toc_level": 2,
     "footer_start": ["copyright"],
     "footer_end": [],
