@@ -180,4 +180,4 @@ def test_no_test_file_imports_another() -> None:
 def test_tests_lie_in_the_rooms_of_what_they_test() -> None:
     folders = {".".join(path.parent.relative_to(TESTS).parts) for path in TESTS.rglob("test_*.py")}
     packages = {name.partition(".")[2] for name, path in modules().items() if path.name == "__init__.py"}
-    assert folders <= packages | {"contracts"}
+    assert folders <= packages | {"contracts", "docs"}

@@ -1,7 +1,8 @@
 """Write recomputed numbers into READMEs: ``python -m benchmarks.recomputed STUDY...``.
 
-``front-page`` is the README of the whole, ``docs/index.md`` a page of the documentation.  ``--count`` writes nothing, and tells how many numbers of the
-studies, or of all, are recomputed, and how many are not and why; it fits predictors, which takes minutes.
+``front-page`` is the README of the whole, ``docs/index.md`` a page of the documentation.  ``--count`` writes
+nothing, and tells how many numbers of the studies, or of all, are recomputed, and how many are not and why;
+it fits predictors, which takes minutes.
 """
 
 from __future__ import annotations

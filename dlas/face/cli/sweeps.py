@@ -27,7 +27,7 @@ def run(
         Path,
         typer.Argument(
             metavar="STUDY | FOLDER",
-            help="A study file, one that comes with the package, such as quickstart, or the results folder of one.",
+            help="A study file, the name of one that comes along, or the results folder of one.",
         ),
     ],
     sample: int | None,
