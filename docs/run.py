@@ -18,7 +18,8 @@ from typing import Annotated
 import typer
 
 from dlas.bench.store.replacing import replacing
-from docs.blocks import PAGES, ROOT, RUN, Block, blocks, digest
+from docs.blocks import PAGES, RUN, Block, blocks, digest
+from docs.building.places import ROOT
 from docs.running import copy, environment, run
 
 COLUMNS = 118

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import onnx
 
-from docs.blocks import ROOT, Block
+from docs.blocks import Block
+from docs.building.places import ROOT
 from tests.fixtures.onnx_graphs import small_graph
 
 COMMANDS = {

@@ -19,7 +19,8 @@ from typer.main import get_command
 
 from dlas.face.cli.app import app
 from dlas.sweep.study.study import Study
-from docs.blocks import PAGES, REASONS, ROOT, RUN, Block, blocks
+from docs.blocks import PAGES, REASONS, RUN, Block, blocks
+from docs.building.places import ROOT
 from docs.run import stale
 from docs.running import copy, environment, run
 
