@@ -48,8 +48,10 @@ def check_random_cases(
 @pytest.mark.parametrize("points", [0, pytest.param(8, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("algorithm", choices())
 def test_algorithm_keeps_its_contract(algorithm: Algorithm, points: int) -> None:
-    declined = check_algorithm(algorithm, points=points)
-    assert len(declined) < len(CASES), f"{algorithm} declines every convolution"
+    """Quick runs take every second convolution, of one algorithm those that they leave out of another."""
+    tried = CASES if points else CASES[len(str(algorithm)) % 2 :: 2]
+    declined = check_algorithm(algorithm, cases=tried, points=points)
+    assert len(declined) < len(tried), f"{algorithm} declines every convolution"
 
 
 @pytest.mark.slow
