@@ -25,7 +25,7 @@ from docs.run import stale
 from docs.running import copy, environment, run
 
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
-SHOWN = {"text", "json", "csv", "console", "", "ini", "make", "python-repl"}
+SHOWN = {"text", "json", "console", "", "ini", "make", "python-repl"}
 """Languages of blocks that show something: they are neither run nor parsed."""
 MOST_NOT_RUN = 40
 """Blocks with a reason not to run; more of them would say that the pages are not tested."""
