@@ -193,6 +193,7 @@ class Swaps(Direct):
         return super().compute(x, packed, conv, tail)
 
 
+@pytest.mark.slow
 def test_random_convolutions_find_what_the_list_does_not() -> None:
     assert check_algorithm(Swaps(), cases=[case for case in CASES if max(case.conv.strides) > 1]) == {}
     with pytest.raises(AssertionError, match="on 'drawn': compute: relative error"):

@@ -61,7 +61,9 @@ class Chained(SpatialPack):
         return form if halves and form.takes(form.laid_out(conv)) else self
 
 
-@pytest.mark.parametrize(("layout", "how"), [("blocked", "hand"), ("nchw", "untuned")])
+@pytest.mark.parametrize(
+    ("layout", "how"), [("blocked", "hand"), pytest.param("nchw", "untuned", marks=pytest.mark.slow)]
+)
 def test_chains_of_halves_are_right(layout: Any, how: str, half: OnnxNetwork, tmp_path: Path) -> None:
     x = images(3)
     build, program = built(half, Chained(layout), how, tmp_path, 3)

@@ -95,6 +95,7 @@ def test_digits_are_told_apart_as_well(workspace: Workspace) -> None:
     assert made.validation_accuracy is not None and made.test_images == len(data.test)
 
 
+@pytest.mark.slow
 def test_there_is_no_accuracy_without_labels(half: OnnxNetwork, workspace: Workspace) -> None:
     assert half.facts.accuracy is None
     dense, _ = trained()

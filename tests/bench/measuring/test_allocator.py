@@ -70,6 +70,7 @@ def faults_of_a_run(option: str) -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 
+@pytest.mark.slow
 def test_freed_blocks_stay_with_the_process() -> None:
     assert in_process(left_of_a_block, False, False) < BLOCK / 2
     assert in_process(left_of_a_block, True, False) > BLOCK / 2

@@ -72,8 +72,8 @@ def computed(function: tvm.tirx.PrimFunc, workload: Workload) -> np.ndarray:
     [
         ("raise", "build", "ValueError: this point cannot be scheduled"),
         ("crash", "crash", "killed by SIGABRT (abort)"),
-        ("hang", "hang", "took longer than 5 s"),
-        ("wrong", "wrong", "off by"),
+        pytest.param("hang", "hang", "took longer than 5 s", marks=pytest.mark.slow),
+        pytest.param("wrong", "wrong", "off by", marks=pytest.mark.slow),
     ],
 )
 def test_candidates_in_trouble_are_counted_and_contained(

@@ -71,6 +71,7 @@ def of_model(found: list[Row], name: str) -> Row:
     return row
 
 
+@pytest.mark.slow
 def test_a_row_says_when_it_was_measured_and_its_steps_do_not_count_the_measurement_of_others(
     tmp_path: Path,
 ) -> None:

@@ -62,7 +62,7 @@ class Watched(WorkerServer):
         (5, '"here"', [3, 3, 3]),
         (2, '"here"', [2, 1, 2, 1, 2, 1]),  # a network with more points than take turns
         (7, '"here", "there"', [6, 6, 3, 3]),  # points of two devices alternate
-        (20, '"here", "there"', [9, 9]),
+        pytest.param(20, '"here", "there"', [9, 9], marks=pytest.mark.slow),
     ],
 )
 def test_points_of_a_network_take_turns_with_each_other(
