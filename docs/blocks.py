@@ -60,6 +60,12 @@ class Block:
         found = _FILE.match(self.text)
         return found[1] if found else None
 
+    @property
+    def runs(self) -> bool:
+        """Whether it is run: a part of a study that names no file is only parsed."""
+        fragment = self.language == "toml" and self.file is None
+        return self.language in RUN and self.reason is None and not fragment
+
 
 def blocks(page: str) -> Iterator[Block]:
     """Yield the blocks of a page's text in order."""

@@ -10,15 +10,16 @@ goes on; ``--again`` runs it all the same.
 from __future__ import annotations
 
 import datetime
-import os
 import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from dlas.bench.measuring.machine import Machine
 from dlas.bench.store.replacing import replacing
-from docs.blocks import PAGES, RUN, Block, blocks, digest
+from dlas.sweep.rows.machines import machine_name
+from docs.blocks import PAGES, Block, blocks, digest
 from docs.building.places import ROOT
 from docs.running import copy, environment, run
 
@@ -46,7 +47,7 @@ def recorded(text: str) -> dict[Block, str]:
     for block in blocks(text):
         if block.recorded is not None:
             found[block] = digest(before)
-        elif block.language in RUN and block.reason is None:
+        elif block.runs:
             before.append(block)
     return found
 
@@ -59,7 +60,7 @@ def stale(text: str) -> bool:
 def with_outputs(text: str) -> str:
     """Return a page with the outputs of its blocks, which are run."""
     names, written, printed, done = recorded(text), [], "", 0
-    note = f"{datetime.datetime.now(datetime.UTC).date()}, {machine()}"
+    note = f"{datetime.datetime.now(datetime.UTC).date()}, {machine_name(Machine().describe())}"
     with tempfile.TemporaryDirectory() as scratch:
         folder, variables = copy(Path(scratch) / "tree"), environment(Path(scratch), COLUMNS)
         for block in blocks(text):
@@ -67,16 +68,9 @@ def with_outputs(text: str) -> str:
                 output = f"<!-- recorded: {note}; of {names[block]} -->\n```text\n{printed.rstrip()}\n```"
                 written += [text[done : block.span[0]], output]
                 done = block.span[1]
-            elif block.language in RUN and block.reason is None:
+            elif block.runs:
                 printed = run(block, folder, variables)
     return "".join([*written, text[done:]])
-
-
-def machine() -> str:
-    """Return this machine in a few words."""
-    facts = dict(line.split(":", 1) for line in Path("/proc/cpuinfo").read_text().splitlines() if ":" in line)
-    named = {key.strip(): value.strip() for key, value in facts.items()}
-    return f"{named.get('model name', 'a processor')}, {os.cpu_count()} cores"
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from docs.run import stale
 from docs.running import copy, environment, run
 
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
-SHOWN = {"text", "json", "console", "", "ini", "make", "python-repl"}
+SHOWN = {"text", "json", "console", "ini", ""}
 """Languages of blocks that show something: they are neither run nor parsed."""
 MOST_NOT_RUN = 40
 """Blocks with a reason not to run; more of them would say that the pages are not tested."""
@@ -38,16 +38,14 @@ def written(name: str) -> list[Block]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize(
-    "name", [name for name in NAMES if any(b.language in RUN and b.reason is None for b in written(name))]
-)
+@pytest.mark.parametrize("name", [name for name in NAMES if any(block.runs for block in written(name))])
 def test_a_page_runs(name: str, tmp_path: Path) -> None:
     folder, variables, printed = copy(tmp_path / "tree"), environment(tmp_path), ""
     for block in written(name):
         if block.language == "text" and block.recorded is None:
             missing = words(block.text) - words(printed)
             assert not missing, f"{name}, line {block.line}: {missing} is not in what was printed:\n{printed}"
-        elif block.language in RUN and block.reason is None and not is_fragment(block):
+        elif block.runs:
             printed = run(block, folder, variables)
 
 
@@ -89,11 +87,6 @@ def test_few_blocks_are_not_run() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_recorded_outputs_belong_to_the_blocks_before_them(name: str) -> None:
     assert not stale((ROOT / name).read_text()), f"make docs-run, or python -m docs.run {name}"
-
-
-def is_fragment(block: Block) -> bool:
-    """Return whether a block is a part of a study that stands for itself: it is parsed."""
-    return block.language == "toml" and block.file is None
 
 
 def words(text: str) -> set[str]:

@@ -11,7 +11,7 @@ import sys
 
 from benchmarks.recomputed.coverage import coverage, in_words
 from benchmarks.recomputed.markdown import agrees, claims, replaced, tables
-from benchmarks.recomputed.studies import FRONT_PAGE, readme, recompute, studies
+from benchmarks.recomputed.studies import FRONT_PAGE, pages, readme, recompute, studies
 
 
 def main(words: list[str]) -> None:
@@ -22,10 +22,13 @@ def main(words: list[str]) -> None:
         rewrite(words)
 
 
-def rewrite(studies: list[str]) -> None:
+def rewrite(names: list[str]) -> None:
     """Rewrite the cells and numbers that say something else than the rows, with as many digits as before."""
-    for study in studies:
+    for study in names:
         path = readme(study)
+        if not path.is_file():
+            there = ", ".join([FRONT_PAGE, *studies(), *pages()])
+            sys.exit(f"{study!r} is no study or page; there are: {there}")
         text = path.read_text()
         lines = text.split("\n")
         for table in tables(text):

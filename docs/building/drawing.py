@@ -19,8 +19,8 @@ PICTURES = ("drawing", "kinds", "pictures", "two_runs")
 ROOMS = ("face/reporting", "face/tables", "analysis", "prediction")
 CODE = (*(f"docs/building/{name}.py" for name in PICTURES), *(f"dlas/{room}/**/*.py" for room in ROOMS))
 """The files with code that decides what pictures look like."""
-LIGHT, DARK = "#1b1f24", "#d5d9df"
-"""Colours of axes and text on a light and a dark page; the colours of marks can be read on both."""
+DARK = "#d5d9df"
+"""The colour of axes and text on a dark page; the colours of marks can be read on both."""
 WORKERS = 2
 MOST_LABELS = 20
 """Most labels of a legend; one of more is left out."""
@@ -71,7 +71,7 @@ def draw(name: str, folder: Path) -> Drawn:
     # What draws imports pandas and altair, which a build without changes does not need.
     import vl_convert
 
-    from dlas.face.reporting.files import sheets
+    from dlas.face.reporting.files import INK, sheets
     from docs.building.pictures import figure_of
 
     figure = figure_of(name)
@@ -81,7 +81,7 @@ def draw(name: str, folder: Path) -> Drawn:
         spec["config"]["legend"] |= {"disable": True}
     svg = vl_convert.vegalite_to_svg(spec)
     (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
-    (folder / f"{name}-dark.svg").write_text(svg.replace(LIGHT, DARK), encoding="utf-8")
+    (folder / f"{name}-dark.svg").write_text(svg.replace(INK, DARK), encoding="utf-8")
     return Drawn(name, figure.title, figure.sentence, folder)
 
 

@@ -12,7 +12,8 @@ from dlas.sweep.rows.files import PACKED_FILE
 from docs.building import commands, gallery, included, options, python
 from docs.building.drawing import draw_all
 from docs.building.links import rewritten, without_comments
-from docs.building.places import DOCS, EXPERIMENTS, experiments, is_generated
+from docs.building.places import DOCS, EXPERIMENTS, is_generated
+from docs.building.readmes import listed
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -28,7 +29,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 def write_pages(app: Sphinx | None = None) -> None:
     """Write all pages that are made from the source."""
-    kept = [folder.name for folder in experiments() if any(folder.glob(f"*/{PACKED_FILE}"))]
+    kept = [experiment.name for experiment in listed() if experiment.kept]
     made = itertools.chain(
         included.pages(), commands.pages(), options.pages(), python.pages(), gallery.pages(draw_all(kept))
     )

@@ -24,11 +24,6 @@ GENERATED = ("gallery/", "reference/commands/", "reference/python/", "reference/
 """What is written at every build, below ``docs/``, beside the pages of the root."""
 
 
-def experiments() -> list[Path]:
-    """Return the folders of all experiments, in the order of their names."""
-    return sorted(readme.parent for readme in EXPERIMENTS.glob(f"*/{README}"))
-
-
 def page_of(file: Path) -> Path | None:
     """Return the page of the site that stands for a file or folder of the tree; None where there is none."""
     file = file / README if file.is_dir() else file

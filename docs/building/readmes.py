@@ -9,11 +9,11 @@ from functools import cached_property
 from pathlib import Path
 
 from dlas.sweep.rows.files import PACKED_FILE
+from docs.blocks import blocks
 from docs.building.links import LINK, without_comments
 from docs.building.places import EXPERIMENTS, README
 
 LISTED = re.compile(r"^\| \[(?P<name>[\w-]+)\]\((?P=name)\) \| (?P<question>.+?) \|$", re.MULTILINE)
-BLOCK = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ANSWER, QUESTION = "**Answer.**", "**Question.**"
 
 
@@ -80,7 +80,7 @@ class Experiment:
     @property
     def command(self) -> str:
         """The command that runs its study."""
-        lines = [line for block in BLOCK.findall(self.text) for line in block.splitlines()]
+        lines = [line for block in blocks(self.text) for line in block.text.splitlines()]
         own = (line for line in lines if line.startswith(f"dlas run experiments/{self.name}/study.toml"))
         return next(own, next(iter(lines), "")).partition("  #")[0].rstrip()
 

@@ -37,13 +37,6 @@ ESCAPE, FLIPPED = 0xE000, 0x8000
 NOT_TEXT = (0, ord("\r"), ord("<"), ESCAPE)
 """Units that HTML reads as others, or as the end of a file."""
 
-SURROGATES = 0xD800
-"""The first of 2,048 units of UTF-16 that are no characters."""
-ESCAPE, FLIPPED = 0xE000, 0x8000
-"""What stands before a unit that is stored with its highest bit flipped."""
-NOT_TEXT = (0, ord("\r"), ord("<"), ESCAPE)
-"""Units that HTML reads as others, or as the end of a file."""
-
 
 @dataclass(frozen=True)
 class StoredArray:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from importlib import resources
 from pathlib import Path
 
-import jinja2
 import markupsafe
 import pandas as pd
 
@@ -14,11 +12,13 @@ from dlas.bench.store.replacing import make_folder, replacing
 from dlas.errors import InputError, listed
 from dlas.face.atlas.columns import COLUMNS
 from dlas.face.atlas.data import data_of
+from dlas.face.reporting.templates import source, templates
 from dlas.sweep.rows.files import Folders, paths_of
 from dlas.sweep.rows.frame import DAMAGED, read_each
 from dlas.sweep.rows.labels import number_of, rows
 
 FILE = "index.html"
+PACKAGE = "dlas.face.atlas"
 SCRIPTS = ("rows.js", "selection.js", "filters.js", "table.js", "details.js", "page.js")
 """One script on the page, in this order."""
 MOST_NAMED = 3
@@ -73,25 +73,19 @@ def page(frame: pd.DataFrame) -> str:
     frame : DataFrame
         What :func:`dlas.read` returned.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_source),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates(PACKAGE, trim_blocks=True)
     environment.policies["json.dumps_kwargs"] = {
         "allow_nan": False,
         "ensure_ascii": False,
         "separators": (",", ":"),
     }
-    styles = _source("page.css", "dlas.face.reporting") + _source("atlas.css")
+    styles = source("dlas.face.reporting", "page.css") + source(PACKAGE, "atlas.css")
     return environment.get_template("page.html.jinja").render(
         counted=rows(len(frame)),
         about=_about(frame),
         columns=COLUMNS,
         css=markupsafe.Markup(styles),
-        js=markupsafe.Markup("\n".join(map(_source, SCRIPTS))),
+        js=markupsafe.Markup("\n".join(source(PACKAGE, name) for name in SCRIPTS)),
         data=data_of(frame),
     )
 
@@ -102,7 +96,3 @@ def _about(frame: pd.DataFrame) -> str:
     told = f"Of {studies:,} {'study' if studies == 1 else 'studies'}, on {number_of(machines, 'machine')}."
     damaged = frame.attrs.get(DAMAGED, 0)
     return f"{told} {number_of(damaged, 'damaged line')} left out." if damaged else told
-
-
-def _source(name: str, package: str = "dlas.face.atlas") -> str:
-    return resources.files(package).joinpath(name).read_text(encoding="utf-8")

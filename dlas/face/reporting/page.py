@@ -8,19 +8,19 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from importlib import resources
 from typing import Any
 
-import jinja2
 import markupsafe
 
 from dlas.analysis.matching import SETTING, groups, natural
 from dlas.face.reporting.blocks import Absent, Section
 from dlas.face.reporting.context import Context
 from dlas.face.reporting.data import data_of
+from dlas.face.reporting.templates import source, templates
 from dlas.sweep.rows.labels import points as counted
 from dlas.sweep.rows.results import STATUSES
 
+PACKAGE = "dlas.face.reporting"
 MOST_LEGEND = 24
 """Most labels of a legend; others are shown on hovering."""
 SNIPPET = "window.vegaEmbed = vegaEmbed;"
@@ -44,13 +44,7 @@ def page(context: Context, parts: Sequence[Section | Absent], made: str, number:
         Of a page that asks where it comes from for one with another number.
     """
     sections = [section for section in parts if isinstance(section, Section)]
-    environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_source),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=False,
-        lstrip_blocks=True,
-    )
+    environment = templates(PACKAGE, trim_blocks=False)
     environment.filters |= {"code": _code, "breakable": _breakable, "least": _least}
     statuses = Counter(context.points["status"])
     return environment.get_template("page.html.jinja").render(
@@ -66,8 +60,8 @@ def page(context: Context, parts: Sequence[Section | Absent], made: str, number:
         marks=_marks(context),
         most_legend=MOST_LEGEND,
         long=LONG,
-        css=markupsafe.Markup(_source("page.css")),
-        js=markupsafe.Markup(_source("page.js")),
+        css=markupsafe.Markup(source(PACKAGE, "page.css")),
+        js=markupsafe.Markup(source(PACKAGE, "page.js")),
         live=None if number is None else live(number),
         vega=_vega(),
         data=markupsafe.Markup(_json(data_of(context, sections))),
@@ -77,7 +71,8 @@ def page(context: Context, parts: Sequence[Section | Absent], made: str, number:
 def live(number: int) -> markupsafe.Markup:
     """Return what makes a page ask where it comes from for one with another number than its own."""
     line = markupsafe.Markup('<aside id="live" role="status" data-number="{}"></aside>').format(number)
-    return line + markupsafe.Markup("\n<script>{}</script>").format(markupsafe.Markup(_source("live.js")))
+    script = markupsafe.Markup(source(PACKAGE, "live.js"))
+    return line + markupsafe.Markup("\n<script>{}</script>").format(script)
 
 
 def _code(text: str) -> markupsafe.Markup:
@@ -107,10 +102,6 @@ def _vega() -> markupsafe.Markup:
     import vl_convert
 
     return markupsafe.Markup(vl_convert.javascript_bundle(SNIPPET).replace("</script", "<\\/script"))
-
-
-def _source(name: str) -> str:
-    return resources.files("dlas.face.reporting").joinpath(name).read_text(encoding="utf-8")
 
 
 def _json(value: object) -> str:
