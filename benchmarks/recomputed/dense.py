@@ -13,6 +13,7 @@ from benchmarks.recomputed.markdown import Value
 from dlas.sweep.rows.layer_times import timed_layers
 from dlas.sweep.rows.results import Row, read_rows
 
+AVX_512, AVX2 = "dense/rows", "dense/avx2"
 OURS, TUNED = "hand", "metaschedule"
 PEERS = {"ONNX Runtime": "onnxruntime", "OpenVINO": "openvino", "ncnn": "ncnn", "MNN": "mnn"}
 TYPES = {"float32": "none", "float16": "float16", "bfloat16": "bfloat16", "int8": "int8"}
@@ -27,48 +28,55 @@ def _rows(folder: str) -> dict[tuple[str, str, str], Row]:
     }
 
 
-def _networks() -> set[str]:
-    return {network for network, _, _ in _rows("dense/rows")}
+def _networks(folder: str) -> set[str]:
+    return {network for network, _, _ in _rows(folder)}
 
 
-def against(network: str, compiler: str) -> Ratio | None:
+def against(network: str, compiler: str, folder: str) -> Ratio | None:
     """Return a runtime's time over ours on a network in float32; None where it has none."""
-    rows = _rows("dense/rows")
+    rows = _rows(folder)
     own, other = rows[network, "none", OURS], rows[network, "none", compiler]
     return ratio(own, other) if own.timed and other.timed else None
 
 
-def against_best(network: str) -> Ratio:
-    """Return the ratio to the runtime over which ours leads least."""
-    found = [each for name in PEERS.values() if (each := against(network, name))]
-    return min(found, key=lambda each: each.median)
+def against_best(network: str, folder: str) -> Ratio | None:
+    """Return the ratio to the runtime over which ours leads least; None where nothing is to be compared."""
+    found = [each for name in PEERS.values() if (each := against(network, name, folder))]
+    return min(found, key=lambda each: each.median, default=None)
 
 
-def networks(cells: Mapping[str, str]) -> dict[str, Value]:
+def _against_best(folder: str) -> list[Ratio]:
+    return [each for name in _networks(folder) if (each := against_best(name, folder))]
+
+
+def networks(cells: Mapping[str, str], folder: str = AVX_512) -> dict[str, Value]:
     """Return the ratios of a network, with the spread of the smallest over turns."""
     found: dict[str, Value] = {}
     for title, name in PEERS.items():
-        each = against(cells["network"], name)
+        each = against(cells["network"], name, folder)
         found[title] = each.median if each else None
-    best = against_best(cells["network"])
-    return {**found, "the best": [best.median, best.spread]}
+    best = against_best(cells["network"], folder)
+    return {**found, "the best": [best.median, best.spread] if best else None}
 
 
-def mean() -> float:
+def networks_avx2(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return :func:`networks` on the processor with vectors of 256 bits."""
+    return networks(cells, AVX2)
+
+
+def mean(folder: str = AVX_512) -> float:
     """Return the geometric mean over networks of the ratio to the best."""
-    names = _networks()
-    return statistics.geometric_mean(against_best(name).median for name in names)
+    return statistics.geometric_mean(each.median for each in _against_best(folder))
 
 
-def ahead() -> float:
+def ahead(folder: str = AVX_512) -> float:
     """Return on how many networks ours is ahead of all others by more than the spread of turns."""
-    found = map(against_best, _networks())
-    return float(sum(each.median - each.spread > 1 for each in found))
+    return float(sum(each.median - each.spread > 1 for each in _against_best(folder)))
 
 
-def networks_kept() -> float:
-    """Return the number of networks."""
-    return float(len(_networks()))
+def networks_kept(folder: str = AVX_512) -> float:
+    """Return the number of networks that are compared."""
+    return float(len(_against_best(folder)))
 
 
 def _processor_s(row: Row) -> float:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +13,16 @@ import pandas as pd
 
 import dlas
 from benchmarks.cells import drawn
-from benchmarks.recomputed.kept import geometric_mean, only, points
+from benchmarks.recomputed.kept import geometric_mean, lines, only, points
 from benchmarks.recomputed.markdown import Value
 from dlas.analysis.matching import timed
 from dlas.prediction.learning.points import read_points
 from dlas.prediction.predictors.mixture import Mixture
+from dlas.sweep.rows.results import Row
 
 DEVICES = {"native": "local_cpu", "wasmtime": "wasmtime", "Node": "node", "Chromium": "chromium"}
 """Headings of columns, with the devices that they stand for."""
+TYPES = {"float32": "none", "float32, 90 % zeros": "weight_pruning", "float16": "float16", "int8": "int8"}
 APART = 1.05
 """Two times are apart from this factor on."""
 TEN, DRAWS = 10, 100
@@ -86,6 +89,29 @@ def mean_gain(kind: str, heading: str) -> float:
     networks = sorted(_points()["model_name"].unique())
     found = [table({"network": network}).get(heading) for network in networks]
     return geometric_mean(pd.Series([value for value in found if isinstance(value, float)]))
+
+
+def right(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return the largest error, in millionths, of an algorithm's programs of all networks on each device.
+
+    It stands beside the number of networks, and the mean seconds that a build for WebAssembly takes.
+    """
+    kind, algorithm = TYPES[cells["type"]], cells["algorithm"].strip("`")
+    rows = [
+        row
+        for row in (*lines("devices/rows"), *lines("devices/networks"))
+        if (row.compression["name"], row.algorithm["name"]) == (kind, algorithm) and row.error is not None
+    ]
+    builds = [row.seconds.build for row in rows if row.hardware["name"] != "local_cpu"]
+    return {
+        "networks": len({row.model["name"] for row in rows}),
+        **{heading: 1e6 * _largest_error(rows, device) for heading, device in DEVICES.items()},
+        "build, s": float(np.mean([seconds for seconds in builds if seconds])),
+    }
+
+
+def _largest_error(rows: Sequence[Row], device: str) -> float:
+    return max((row.error or 0.0 for row in rows if row.hardware["name"] == device), default=math.nan)
 
 
 def ahead(heading: str, compression: str, algorithm: str) -> float:
