@@ -15,7 +15,7 @@ from tvm import s_tir, tirx
 from tvm.ir import PointerType, PrimType
 
 from dlas.lowering.machine_code import size_of, stack_buffers
-from dlas.lowering.webassembly.halves import convert_by_integers
+from dlas.lowering.webassembly.halves import compare_in_float32, convert_by_integers
 from dlas.lowering.webassembly.plan import CallPlan, Place
 from dlas.stack.engine import aligned
 
@@ -70,7 +70,9 @@ def finish(functions: Mapping[str, tirx.PrimFunc], target: tvm.target.Target) ->
         tirx.transform.LowerIntrin(),
     ]
     with target:
-        converted = {name: convert_by_integers(function) for name, function in functions.items()}
+        converted = {
+            name: convert_by_integers(compare_in_float32(function)) for name, function in functions.items()
+        }
         return tvm.transform.Sequential(passes)(tvm.IRModule(converted))
 
 

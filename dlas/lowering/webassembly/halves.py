@@ -1,4 +1,4 @@
-"""Conversions of float16 in integers: WebAssembly has no type for halves, and LLVM converts one at a time."""
+"""float16 in integers and float32: WebAssembly has no type for halves, and LLVM converts one at a time."""
 
 from __future__ import annotations
 
@@ -35,6 +35,32 @@ def convert_by_integers(function: tirx.PrimFunc) -> tirx.PrimFunc:
         return cast
 
     return function.with_body(tvm_ffi.structural_map(function.body, [(tirx.Cast, converted)]))
+
+
+def compare_in_float32(function: tirx.PrimFunc) -> tirx.PrimFunc:
+    """Return a lowered function that takes maxima and minima of halves in float32.
+
+    LLVM does not come to an end with a maximum of maxima of halves for WebAssembly.
+    """
+
+    def compared(extreme: tirx.Max | tirx.Min) -> Expr:
+        dtype = tvm.DataType(str(extreme.ty.dtype))
+        if _kind(dtype) != "float16":
+            return extreme
+        kind = _vector("float32", int(dtype.lanes))
+        found = type(extreme)(_as_float32(extreme.a, kind), _as_float32(extreme.b, kind))
+        return tirx.Cast(str(dtype), found)
+
+    return function.with_body(
+        tvm_ffi.structural_map(function.body, [(tirx.Max, compared), (tirx.Min, compared)])
+    )
+
+
+def _as_float32(half: Expr, kind: str) -> Expr:
+    """Return a half in float32; what was rounded to it needs no rounding, which would not change the order."""
+    if isinstance(half, tirx.Cast) and isinstance(half.value, tirx.Max | tirx.Min):
+        return half.value
+    return tirx.Cast(kind, half)
 
 
 def widened(bits: Expr, lanes: int) -> Expr:
