@@ -57,7 +57,7 @@ def compare_in_float32(function: tirx.PrimFunc) -> tirx.PrimFunc:
 
 
 def _as_float32(half: Expr, kind: str) -> Expr:
-    """Return a half in float32; what was rounded to it needs no rounding, which would not change the order."""
+    """Return a half in float32; of a rounded one what it was before, since rounding changes no order."""
     if isinstance(half, tirx.Cast) and isinstance(half.value, tirx.Max | tirx.Min):
         return half.value
     return tirx.Cast(kind, half)

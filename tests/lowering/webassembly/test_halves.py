@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import tvm
 from tvm import te
 
@@ -48,3 +49,18 @@ def test_numbers_are_rounded_to_the_nearest_half(tmp_path: Path) -> None:
     narrowed = converted(numbers, "float16", tmp_path)
     same = (narrowed.view(np.uint16) == right.view(np.uint16)) | (np.isnan(narrowed) & np.isnan(right))
     assert same.all(), f"{numbers[~same][:3]} become {narrowed[~same][:3]}, not {right[~same][:3]}"
+
+
+@pytest.mark.parametrize("largest", [True, False])
+def test_maxima_of_maxima_are_found(tmp_path: Path, largest: bool) -> None:
+    """LLVM comes to no end with these as they stand."""
+    choose = te.max if largest else te.min
+    numbers = np.random.default_rng(0).standard_normal(34).astype(np.float16)
+    given = te.placeholder(numbers.shape, "float16", name="given")
+    result = te.compute((32,), lambda i: choose(choose(given[i], given[i + 1]), given[i + 2]), name="result")
+    module = write_kernel(te.create_prim_func([given, result]), TARGET, tmp_path)
+    engine = loaded(module, tmp_path, Wasmtime())
+    engine.write(module.inputs[0], numbers)
+    engine.run(1)
+    windows = np.lib.stride_tricks.sliding_window_view(numbers, 3)
+    assert np.array_equal(engine.read(module.output), windows.max(1) if largest else windows.min(1))
