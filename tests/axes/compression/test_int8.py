@@ -183,6 +183,7 @@ def test_without_calibration_no_image_is_read(workspace: Workspace) -> None:
     assert first == again != other
 
 
+@pytest.mark.ci
 def test_ranges_follow_the_images_and_the_method(workspace: Workspace) -> None:
     dense, data = trained()
     few = partial(Int8, images=16)

@@ -248,7 +248,8 @@ def test_trials_are_medians() -> None:
 
 @needs_wasmtime
 @pytest.mark.parametrize(
-    ("trouble", "failed"), [pytest.param(None, None, marks=pytest.mark.slow), ("wrong", "wrong")]
+    ("trouble", "failed"),
+    [pytest.param(None, None, marks=pytest.mark.slow), pytest.param("wrong", "wrong", marks=pytest.mark.ci)],
 )
 def test_an_engine_of_webassembly_checks_and_times_candidates(
     tmp_path: Path, trouble: str | None, failed: str | None
