@@ -29,6 +29,7 @@ from dlas.prediction.learning.kernel_spread import SHORT_S
 from dlas.prediction.learning.metrics import relative_errors, score
 from dlas.prediction.learning.noise import noise_floor
 from dlas.prediction.learning.points import Points, read_points
+from dlas.prediction.learning.settings import on_fewest_threads
 from dlas.prediction.learning.splits import Criterion
 from dlas.prediction.predictors.fitted.kernel_sums import KernelSum
 from dlas.stack import Kernels, Layer, Predictor, Samples
@@ -84,6 +85,10 @@ def main() -> None:
     if given.told:
         print_told(given.networks[0])
     drawn = dict(settings(read_points(given.drawn, given.target, kernels=True)))
+    drawn = {
+        setting: replace(own, fewer_threads=on_fewest_threads(own, drawn.values(), given.target))
+        for setting, own in drawn.items()
+    }
     measured = dict(settings(read_points(given.networks, given.target, kernels=True)))
     networks = {setting: points for setting, points in measured.items() if setting in drawn}
     boosted = parts.make("predictor", "boosted_kernels", {"trials": given.trials})
@@ -107,7 +112,10 @@ def begin(setting: Setting) -> str:
 
 def samples_of(points: Points, part: Predictor, target: str) -> Samples:
     """Return the table that a predictor reads, a network a group."""
-    return points.samples(part, target, points.frame["network"].tolist())
+    samples = points.samples(part, target, points.frame["network"].tolist())
+    if (fewer := points.fewer_threads) is None or part.level != "kernel":
+        return samples
+    return replace(samples, fewer_threads=samples_of(fewer, part, target))
 
 
 def print_shares(rows: Sequence[Row]) -> None:

@@ -102,7 +102,7 @@ def right(cells: Mapping[str, str]) -> dict[str, Value]:
         for row in (*lines("devices/rows"), *lines("devices/networks"))
         if (row.compression["name"], row.algorithm["name"]) == (kind, algorithm) and row.error is not None
     ]
-    builds = [row.seconds.build for row in rows if row.hardware["name"] != "local_cpu"]
+    builds = [row.seconds.get("build") for row in rows if row.hardware["name"] != "local_cpu"]
     return {
         "networks": len({row.model["name"] for row in rows}),
         **{heading: 1e6 * _largest_error(rows, device) for heading, device in DEVICES.items()},

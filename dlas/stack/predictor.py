@@ -115,20 +115,27 @@ class Samples:
     """What the target is, a column of rows: ``latency_s``."""
     kernels: Kernels | None = None
     """For predictors of kernels."""
+    fewer_threads: Samples | None = None
+    """Points on fewer threads of the same device, which tell of kernels what these do not; None of most."""
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def take(self, places: Sequence[int] | npt.NDArray[np.int_]) -> Samples:
-        """Return some of the points, by their places."""
+        """Return some of the points, by their places; groups without any are lost on fewer threads, too."""
         chosen = np.asarray(places, dtype=np.intp)
+        groups = tuple(self.groups[place] for place in chosen)
+        fewer = self.fewer_threads
+        if fewer is not None and (lost := set(self.groups) - set(groups)):
+            fewer = fewer.take([place for place, group in enumerate(fewer.groups) if group not in lost])
         return replace(
             self,
             ids=tuple(self.ids[place] for place in chosen),
             features=self.features[chosen],
             target=self.target[chosen],
-            groups=tuple(self.groups[place] for place in chosen),
+            groups=groups,
             kernels=None if self.kernels is None else self.kernels.of(chosen),
+            fewer_threads=fewer,
         )
 
 

@@ -338,6 +338,7 @@ def fit_device(
     hardware: str | Mapping[str, Any] = "local_cpu",
     compiler: str | Mapping[str, Any] = "onnxruntime",
     threads: int | None = None,
+    more_threads: int | None = None,
     algorithm: str | Mapping[str, Any] | None = None,
     model: str | Mapping[str, Any] = "random_layers",
     target: str = "latency_s",
@@ -369,6 +370,8 @@ def fit_device(
         What runs the networks; it must tell the kernels of programs that it has not run.
     threads : int, optional
         By default 1, of hardware that takes a number.
+    more_threads : int, optional
+        A second number of threads to predict: a quarter of the points is measured on so many, too.
     algorithm : str or mapping, optional
         Of a compiler that takes algorithms; by default ``spatial_pack`` in blocks of channels.
     model : str or mapping
@@ -407,6 +410,7 @@ def fit_device(
         hardware=hardware,
         compiler=compiler,
         threads=threads,
+        more_threads=more_threads,
         algorithm=algorithm,
         model=model,
         target=target,

@@ -60,7 +60,8 @@ def _facts(card: SettingCard, target: str) -> Iterator[tuple[str, str]]:
     setting, scores = card.setting, card.scores
     least, most = setting.batches
     batches = f"batch {least}" if least == most else f"batches {least} to {most}"
-    yield "fitted to", f"{rows(len(setting.rows))}, {batches}, {len(setting.columns)} features"
+    beside = f" and {setting.on_fewer_threads:,} on fewer threads" if setting.on_fewer_threads else ""
+    yield "fitted to", f"{rows(len(setting.rows))}{beside}, {batches}, {len(setting.columns)} features"
     groups = number_of(len(setting.groups), "group")
     close = f"{card.close:.0%} of {rows(scores.rows)} within 10 %"
     yield "how wrong", f"{percent(scores.mape)} in the mean, {close}; held out: {card.hold_out} ({groups})"

@@ -138,6 +138,9 @@ def cross_fit(
     """
     groups = values_of(points, criterion)
     samples = points.samples(predictor, target, groups)
+    if (fewer := points.fewer_threads) is not None and predictor.level == "kernel":
+        beside = fewer.samples(predictor, target, values_of(fewer, criterion))
+        samples = replace(samples, fewer_threads=beside)
     networks = points.frame[NETWORK].tolist()
     parts = list(folds(criterion, groups, seed))
     tried = []

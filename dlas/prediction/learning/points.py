@@ -64,6 +64,8 @@ class Points:
     """Of each point."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Numbers of rows that cannot be used, by reason."""
+    fewer_threads: Points | None = None
+    """Points of a setting that differs in its threads alone, as :attr:`dlas.stack.Samples.fewer_threads`."""
 
     @classmethod
     def of(cls, examples: Iterable[Example]) -> Points:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from dlas.stack.types import Say
 from dlas.sweep.rows.labels import label, number_of
 from dlas.sweep.study import parts
 
+THREADS = "threads"
 BASELINES = ("mean", "flops", "nearest")
 """Predictors that every table shows, as far as they read what is known of its points."""
 
@@ -71,7 +72,8 @@ def evaluate_settings(
     """Return predictors and baselines on what is held out, for each setting with enough rows.
 
     Where devices are held out, or machines, their instances, numbers of threads, compilers or algorithms,
-    the rows of all of them make one setting.
+    the rows of all of them make one setting.  Otherwise predictors of kernels also read, of a setting with
+    several threads, the rows of the one with the fewest, if these are as many or more.
 
     Raises
     ------
@@ -83,8 +85,11 @@ def evaluate_settings(
     check_enough(points, fewest)
     tried = {**predictors, **_baselines(points, target, predictors)}
     found = []
-    for measured in points.settings(criterion.of_settings).values():
+    by_setting = points.settings(criterion.of_settings)
+    for measured in by_setting.values():
         own, name = measured.merged(target), describe(measured, criterion.of_settings)
+        if not criterion.of_settings:
+            own = replace(own, fewer_threads=on_fewest_threads(own, by_setting.values(), target))
         if len(own) < fewest:
             say(f"{name}: {number_of(len(own), 'row')}, at least {fewest} are needed")
             continue
@@ -105,6 +110,18 @@ def evaluate_settings(
             f"{number_of(len(points), 'row')} in {number_of(len(points.places()), 'setting')}"
         )
     return found
+
+
+def on_fewest_threads(own: Points, settings: Iterable[Points], target: str) -> Points | None:
+    """Return the points, each once, of the setting with the fewest threads that differs in nothing else.
+
+    None where that is the setting itself, or has fewer points.
+    """
+    key = next(iter(own.settings([THREADS])))
+    alike = [each for each in settings if next(iter(each.settings([THREADS]))) == key]
+    fewest = min(alike, key=lambda each: float(each.frame[THREADS].iloc[0])).merged(target)
+    is_other = bool(fewest.frame[THREADS].iloc[0] != own.frame[THREADS].iloc[0])
+    return fewest if is_other and len(fewest) >= own.frame["id"].nunique() else None
 
 
 def _baselines(points: Points, target: str, without: Collection[str]) -> dict[str, Predictor]:
@@ -231,6 +248,7 @@ def _record(
         importances=None if importances is None else list(importances),
         batches=(int(frame["batch"].min()), int(frame["batch"].max())),
         rows=sorted(frame["id"]),
+        on_fewer_threads=0 if samples.fewer_threads is None else len(samples.fewer_threads),
         groups=sorted(set(samples.groups)),
         half_width=calibration.half_width,
         spread=calibration.spread,

@@ -97,6 +97,8 @@ class SettingRecord(Strict):
     """Least and largest batch size."""
     rows: list[Text]
     """The ids of the rows that were fitted."""
+    on_fewer_threads: pydantic.NonNegativeInt = 0
+    """Rows on fewer threads that were fitted beside these."""
     groups: list[Text]
     """The groups that were held out in turn."""
     half_width: Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)] | None

@@ -35,7 +35,9 @@ class BoostedKernels(Predictor):
     networks alone, it is one for each kind.
 
     Where it is fitted to several devices, or to one at several clocks, the trees also read what tells them
-    apart: threads, cores, clocks, compiler and algorithm.
+    apart: threads, cores, clocks, compiler and algorithm.  Where the same device was measured on fewer
+    threads too, a kernel's time is what is predicted of these times a ratio, from trees of all kinds
+    together: so a quarter of the networks is enough on more threads.
 
     References
     ----------
@@ -81,7 +83,17 @@ class BoostedKernels(Predictor):
     def fit(self, samples: Samples, workspace: Workspace) -> Fitted:
         """Return the predictors of each kind of kernel, and what makes a network of their sum."""
         assert samples.kernels is not None
-        timed = samples.kernels.take(samples.kernels.seconds > 0).without_constants()
+        timed = samples.kernels.take(samples.kernels.seconds > 0)
+        fewer = samples.fewer_threads
+        if fewer is None or samples.quantity == ENERGY or len(fewer) < self.fewest:
+            return self._sum(samples, timed, workspace).scaled_to(samples)
+        assert fewer.kernels is not None
+        on_fewer = self._sum(fewer, fewer.kernels.take(fewer.kernels.seconds > 0), workspace)
+        return on_fewer.on_more_threads(timed).scaled_to(samples)
+
+    def _sum(self, samples: Samples, timed: Kernels, workspace: Workspace) -> KernelSum:
+        """Return the predictors of each kind of kernel, of those that have a time."""
+        timed = timed.without_constants()
         kinds = {}
         groups = np.array(samples.groups)[timed.points]
         for name in sorted(set(timed.kinds.tolist())):
@@ -89,8 +101,7 @@ class BoostedKernels(Predictor):
             workspace.say(f"boosted_kernels: {name}, {own.sum():,} kernels")
             kinds[name] = self._fit_kind(timed.take(own), groups[own].tolist(), workspace.seed)
         power = self._power(timed, samples, workspace.seed) if samples.quantity == ENERGY else None
-        of_kernels = KernelSum(timed.columns, kinds, _seconds_a_value(timed), 1.0, 0.0, power)
-        return of_kernels.scaled_to(samples)
+        return KernelSum(timed.columns, kinds, _seconds_a_value(timed), 1.0, 0.0, power)
 
     def load(self, folder: Path) -> Fitted:
         """Return what was fitted from its files."""

@@ -17,14 +17,14 @@ from dlas.face.tables.device import never_seen_in_short, of_networks_never_seen
 from dlas.face.tables.view import View
 from dlas.prediction.adaptive.device import strategy
 from dlas.prediction.adaptive.device.budget import FIRST
-from dlas.prediction.adaptive.device.record import AGAIN, ROWS, UNSEEN, DeviceRequest, opened
+from dlas.prediction.adaptive.device.record import AGAIN, MORE_THREADS, ROWS, UNSEEN, DeviceRequest, opened
 from dlas.prediction.adaptive.device.strategy import DeviceStrategy
 from dlas.prediction.adaptive.device.studies import DeviceStudies, drawn_study, unseen_study
 from dlas.prediction.adaptive.loop import Loop, LoopBudget
 from dlas.prediction.learning import stored
 from dlas.prediction.predictors.boosted_kernels import BoostedKernels
 from tests.fixtures.commands import Command
-from tests.fixtures.made_up_device import UNTOLD, MadeUpSession, MadeUpStudies
+from tests.fixtures.made_up_device import THREADS, UNTOLD, MadeUpSession, MadeUpStudies
 from tests.fixtures.rows import failing, write
 
 ASKED = DeviceRequest.checked(
@@ -44,16 +44,17 @@ class Made:
     """What became of commands in one folder."""
 
     folder: Path
+    asked: DeviceRequest = ASKED
     sessions: list[MadeUpSession] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
 
     def command(self, minutes: float, most: int | None = None, **options: Any) -> View:
         """Do what ``dlas fit-device`` does, on a made-up device."""
-        run = opened(self.folder, ASKED)
+        run = opened(self.folder, self.asked)
         session = MadeUpSession.made(**options)
         self.sessions.append(session)
         budget = LoopBudget(minutes=minutes, before_s=run.spent_s, now=lambda: session.now_s)
-        made = DeviceStrategy(self.folder, ASKED, MadeUpStudies(most), session, budget, self.said.append)
+        made = DeviceStrategy(self.folder, self.asked, MadeUpStudies(most), session, budget, self.said.append)
         Loop(made, session, self.folder, budget, self.said.append).run()
         return of_networks_never_seen(made)
 
@@ -166,6 +167,24 @@ def test_a_finished_folder_says_so_and_other_options_are_refused(made: Made, tmp
         started.command(6, interrupted=2)
     with pytest.raises(InputError, match=r"`compiler=onnxruntime`, and this one has `compiler=torch_eager`"):
         opened(started.folder, ASKED.model_copy(update={"compiler": "torch_eager"}))
+
+
+@pytest.mark.ci
+def test_a_quarter_of_the_points_tells_of_more_threads(tmp_path: Path) -> None:
+    made = Made(tmp_path / "mine", ASKED.model_copy(update={"more_threads": THREADS}))
+    with pytest.raises(KeyboardInterrupt):
+        made.command(6, interrupted=60)
+    made.command(6)
+    assert made.spent_s <= 6 * 60
+    again = made.ids(MORE_THREADS)
+    assert len(again) == len(set(again)) == FIRST, "those of the interrupted command count"
+    usual, more = stored.read(made.folder).record.settings
+    assert (usual.setting["threads"], more.setting["threads"]) == ("1", str(THREADS))
+    assert (usual.on_fewer_threads, more.on_fewer_threads) == (0, len(usual.rows))
+    assert usual.tried_after == 2 and not more.tried_after
+    assert more.evaluation[0].overall.mape < 0.15
+    told = [line for line in made.said if "off on networks held out" in line]
+    assert ["1 thread" in told[-2], "2 threads" in told[-1]] == [True, True]
 
 
 def test_a_slow_device_stops_early_with_the_minutes_that_go_on(tmp_path: Path) -> None:
@@ -295,6 +314,15 @@ def test_a_compiler_that_takes_algorithms_has_blocked_spatial_pack() -> None:
             "--hardware says threads = 2",
         ),
         (["--hardware", "{name = 'local_cpu', threads = [1, 2]}"], "option threads = [1, 2]"),
+        (["--more-threads", "1"], "--more-threads 1"),
+        (
+            ["--threads", "2", "--more-threads", "2"],
+            "--more-threads 2: expected more than the 2 of all points",
+        ),
+        (
+            ["--hardware", "local_cuda", "--more-threads", "2"],
+            "--more-threads 2: local_cuda takes no number of threads",
+        ),
         (
             ["--unseen", "{width = 2}"],
             "--unseen {'width': 2}: expected a part's name, or a table with a name",

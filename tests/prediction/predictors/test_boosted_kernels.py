@@ -104,6 +104,38 @@ def test_beyond_the_fitted_sizes_the_sum_extrapolates(fitted: KernelSum) -> None
     assert np.median(ratio) > 30, "trees alone would repeat the largest time that they saw"
 
 
+def on_more_threads() -> Samples:
+    """Return the samples on two threads: of long kernels each does half, of short ones it gains nothing."""
+    kernels = SAMPLES.kernels
+    assert kernels is not None
+    middle = np.median(kernels.seconds)
+    seconds = kernels.seconds * np.where(kernels.seconds > middle, 0.5, 1.1)
+    whole = np.bincount(kernels.points, seconds, len(SAMPLES))
+    return replace(SAMPLES, target=whole.astype(np.float64), kernels=replace(kernels, seconds=seconds))
+
+
+def test_a_quarter_on_more_threads_learns_from_all_on_fewer(tmp_path: Path) -> None:
+    samples = on_more_threads()
+    quarter, rest = (
+        np.arange(0, len(samples), 4),
+        np.setdiff1d(np.arange(len(samples)), np.arange(0, len(samples), 4)),
+    )
+    known, tried = samples.take(quarter), samples.take(rest)
+    alone = PART.fit(known, WORKSPACE)
+    beside = PART.fit(replace(known, fewer_threads=SAMPLES), WORKSPACE)
+    assert errors(beside, tried) < 0.8 * errors(alone, tried)
+    beside.save(tmp_path)
+    assert np.allclose(PART.load(tmp_path).predict(tried), beside.predict(tried), rtol=1e-6)
+
+
+def test_what_is_held_out_is_not_read_on_fewer_threads_either() -> None:
+    samples = replace(on_more_threads(), fewer_threads=SAMPLES)
+    lost, *others = sorted(set(samples.groups))
+    kept = samples.take(np.flatnonzero(np.array(samples.groups) != lost))
+    assert kept.fewer_threads is not None
+    assert set(kept.groups) == set(kept.fewer_threads.groups) == set(others)
+
+
 def test_a_kind_with_few_kernels_has_no_trees() -> None:
     kernels = SAMPLES.kernels
     assert kernels is not None

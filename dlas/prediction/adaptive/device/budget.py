@@ -34,6 +34,10 @@ FLOORS = 1.5
 """Noise floors to which an error can sensibly be brought."""
 FEWEST_PAIRS = 5
 """Points measured twice before the noise floor counts."""
+MORE_SHARE = 0.25
+"""Share of the points that are measured on more threads, too, :data:`FIRST` at least: their predictor learns
+from all points what one takes on fewer.
+"""
 MARGIN = 1.2
 """Minutes that are advised, as a multiple of those that the points so far ask for: others may be slower."""
 USUAL_FIT_S = 20.0
@@ -48,7 +52,12 @@ def usual_s(compiler: type[Backend]) -> float:
     return USUAL_S["runtime" if compiler.own_kernels else "compiler"]
 
 
-def end_s(point_s: float, networks: int, fit_s: float) -> float:
+def on_more_threads(known: int) -> int:
+    """Return how many of so many points are measured on more threads, too."""
+    return min(known, max(FIRST, round(MORE_SHARE * known)))
+
+
+def end_s(point_s: float, networks: int, fit_s: float, more: int = 0) -> float:
     """Return the seconds for the end: the last fit, the networks never seen, and a point again after each.
 
     Parameters
@@ -59,8 +68,10 @@ def end_s(point_s: float, networks: int, fit_s: float) -> float:
         Networks never seen, each at all of :data:`UNSEEN_BATCHES`.
     fit_s : float
         Seconds of the last fit.
+    more : int
+        Points on more threads.
     """
-    return fit_s + point_s * networks * (UNSEEN_WEIGHT * len(UNSEEN_BATCHES) + 1)
+    return fit_s + point_s * (more + networks * (UNSEEN_WEIGHT * len(UNSEEN_BATCHES) + 1))
 
 
 def check_number(minutes: float) -> None:
@@ -74,15 +85,22 @@ def check_number(minutes: float) -> None:
         raise InputError(f"`minutes={minutes:g}`: expected a number above 0, such as 30")
 
 
-def check_minutes(minutes: float, compiler: str, point_s: float, networks: int) -> None:
+def check_minutes(minutes: float, compiler: str, point_s: float, networks: int, more: int = 0) -> None:
     """Refuse too few minutes for the first points and the end, before anything is measured.
+
+    Parameters
+    ----------
+    compiler : str
+        Its name.
+    point_s, networks, more
+        As for :func:`end_s`.
 
     Raises
     ------
     InputError
         It says how many it takes.
     """
-    needed_s = point_s * FIRST + end_s(point_s, networks, USUAL_FIT_S)
+    needed_s = point_s * FIRST + end_s(point_s, networks, USUAL_FIT_S, more)
     if 60 * minutes < needed_s:
         raise InputError(
             f"`minutes={minutes:g}`: {points(FIRST)}, the fewest that a predictor is fitted to, and "
@@ -91,7 +109,7 @@ def check_minutes(minutes: float, compiler: str, point_s: float, networks: int) 
         )
 
 
-def check_pace(budget: LoopBudget, measured: int, point_s: float, networks: int) -> None:
+def check_pace(budget: LoopBudget, measured: int, point_s: float, networks: int, more: int = 0) -> None:
     """Stop where the minutes turn out too few for the first points and the end.
 
     Parameters
@@ -102,13 +120,15 @@ def check_pace(budget: LoopBudget, measured: int, point_s: float, networks: int)
         Seconds that each of them took.
     networks : int
         Networks never seen.
+    more : int
+        Points on more threads.
 
     Raises
     ------
     Unfinished
         It says how many minutes it takes.
     """
-    left = point_s * max(0, FIRST - measured) + end_s(point_s, networks, USUAL_FIT_S)
+    left = point_s * max(0, FIRST - measured) + end_s(point_s, networks, USUAL_FIT_S, more)
     if left > budget.left_s:
         raise Unfinished(
             f"`minutes={budget.minutes:g}` is too few: a point takes {duration(point_s)} here, and "

@@ -47,6 +47,11 @@ def standing(
     return ", ".join(pieces) + (f"; no more points: {reason}" if reason else "")
 
 
+def with_more_threads(count: int, threads: int) -> str:
+    """Return the line before points that are measured on more threads."""
+    return f"measuring {points(count)} again on {number_of(threads, 'thread')}"
+
+
 def chosen(disagreement: Floats, others: Floats, seconds: Floats) -> str:
     """Return the line that says which candidates are measured next.
 
@@ -83,10 +88,16 @@ def none_left(count: int, unplanned: Mapping[str, int]) -> str:
     return f"no more points: the kernels of {points(count)} cannot be told ({reasons})"
 
 
-def held_out(scores: Scores) -> str:
-    """Return the line that says how wrong the predictor is on the networks that were held out of fits."""
+def held_out(scores: Scores, setting: str = "") -> str:
+    """Return the line that says how wrong the predictor is on the networks that were held out of fits.
+
+    Parameters
+    ----------
+    setting : str
+        Which of several settings it is of.
+    """
     covered = "" if scores.coverage is None else f", {scores.coverage:.0%} within their {LEVEL:.0%} interval"
-    return f"  {scores.mape:.1%} off on networks held out{covered}"
+    return f"  {f'{setting}: ' if setting else ''}{scores.mape:.1%} off on networks held out{covered}"
 
 
 def recalibrated(before: float, now: float, networks: int) -> str:

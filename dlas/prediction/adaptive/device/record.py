@@ -4,6 +4,7 @@ predictors/mine/
     device.json      this
     rows/            points that it is fitted to
     again/           some of them, measured a second time for the noise floor
+    more_threads/    some of them on more threads, where these were asked for
     unseen/          networks that it is never fitted to
     predictor.json   the predictor, once it is fitted, with SHA256SUMS and its arrays in 0/
 """
@@ -30,7 +31,7 @@ def plain(part: object) -> object:
 
 
 FILE = "device.json"
-ROWS, AGAIN, UNSEEN = "rows", "again", "unseen"
+ROWS, AGAIN, MORE_THREADS, UNSEEN = PLACES = ("rows", "again", "more_threads", "unseen")
 Text = Annotated[str, pydantic.Field(max_length=2000)]
 PartOption = Annotated[Text | dict[Text, Any], pydantic.BeforeValidator(plain)]
 """A part's name, or a table with its name and options."""
@@ -44,6 +45,8 @@ class DeviceRequest(RunRequest):
     """A part's name, or a table with its name and options."""
     threads: Annotated[int, pydantic.Field(ge=1)] | None
     """None for 1, where the hardware takes a number."""
+    more_threads: Annotated[int, pydantic.Field(ge=2)] | None = None
+    """A second number of threads, on which a share of the points is measured; None for none."""
     algorithm: PartOption | None
     """Of a compiler that takes algorithms; None for blocked ``spatial_pack``."""
     model: PartOption
@@ -88,6 +91,6 @@ def opened(folder: Path, asked: DeviceRequest) -> DeviceRun:
     asked.check_goes_on(run.asked, folder)
     if not (folder / stored.FILE).exists():
         stored.check_beside(folder)
-    for name in (ROWS, AGAIN, UNSEEN):
+    for name in PLACES:
         check_appendable(folder / name)
     return run

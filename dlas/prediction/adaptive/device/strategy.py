@@ -19,10 +19,12 @@ from dlas.prediction.adaptive.device import lines
 from dlas.prediction.adaptive.device.budget import (
     CANDIDATES,
     FIRST,
+    MORE_SHARE,
     PROBED,
     check_number,
     check_pace,
     end_s,
+    on_more_threads,
     points_of_round,
     stop_reason,
 )
@@ -30,6 +32,8 @@ from dlas.prediction.adaptive.device.committee import Committee, choose, seconds
 from dlas.prediction.adaptive.device.record import (
     AGAIN,
     FILE,
+    MORE_THREADS,
+    PLACES,
     ROWS,
     UNSEEN,
     DeviceRequest,
@@ -97,7 +101,7 @@ class DeviceStrategy(SteppedStrategy):
         Numbers of points without a prediction or a measurement, by reason.
     """
 
-    places = (ROWS, AGAIN, UNSEEN)
+    places = PLACES
     file = FILE
 
     def __init__(
@@ -141,6 +145,7 @@ class DeviceStrategy(SteppedStrategy):
         """
         if not (self.folder / stored.FILE).exists():
             yield from self.rounds()
+            yield from self._more_threads()
             self._fit()
         yield from self._tries(stored.read(self.folder))
 
@@ -157,8 +162,10 @@ class DeviceStrategy(SteppedStrategy):
             errors.append(float(committee.errors[:FIRST].mean()))
             added = len(self.tried) - before
             point_s = (self.budget.spent_s - began_s) / added if added else self._steps_s()
-            left_s = self.budget.left_s - end_s(point_s, len(self.asked.unseen), self._fit_s)
-            count = points_of_round(len(known), int(left_s / point_s) - 1)  # one of them is measured again
+            more = on_more_threads(len(known)) if self.asked.more_threads else 0
+            left_s = self.budget.left_s - end_s(point_s, len(self.asked.unseen), self._fit_s, more)
+            each_s = point_s * (1 + MORE_SHARE) if more else point_s
+            count = points_of_round(len(known), int(left_s / each_s) - 1)  # one of them is measured again
             floor, pairs = noise_floor(read.frame, self.asked.target), len(read) - len(known)
             reason = stop_reason(errors, floor, pairs) or ("" if count else "the rest is for the end")
             self.say(lines.standing(read, len(known), errors, floor, self.budget.left_s, reason))
@@ -168,15 +175,20 @@ class DeviceStrategy(SteppedStrategy):
             yield self._batch(chosen, ROWS)
             yield from self._again()
 
-    def points(self) -> Points:
+    def points(self, places: Sequence[str] = (ROWS, AGAIN)) -> Points:
         """Return all measurements that a predictor can be fitted to.
+
+        Parameters
+        ----------
+        places : sequence of str
+            Folders of their rows; by default on the usual number of threads.
 
         Raises
         ------
         Unfinished
             If there are none.
         """
-        rows = [row for place in (ROWS, AGAIN) for row in self.rows[place].values()]
+        rows = [row for place in places for row in self.rows[place].values()]
         try:
             return usable_points(map(example_of, rows), self.asked.target, kernels=True)
         except InputError as error:
@@ -200,6 +212,18 @@ class DeviceStrategy(SteppedStrategy):
             row = left[int(np.random.default_rng((self.asked.seed, len(done))).integers(len(left)))]
             yield self._batch([Point.of(asdict(row))], AGAIN)
 
+    def _more_threads(self) -> Iterator[Batch]:
+        """Yield some of the points on more threads, where these were asked for."""
+        if self.asked.more_threads is None:
+            return
+        known = [Point.of(asdict(row)) for row in self.tried.values() if usable(row)]
+        order = np.random.default_rng(self.asked.seed).permutation(len(known))
+        chosen = [known[place] for place in sorted(order[: on_more_threads(len(known))])]
+        points = map(self.studies.with_more_threads, chosen)
+        if left := [point for point in points if point.id not in self.rows[MORE_THREADS]]:
+            self.say(lines.with_more_threads(len(left), self.asked.more_threads))
+            yield self._batch(left, MORE_THREADS)
+
     def _first(self) -> Iterator[Batch]:
         """Yield points as they are drawn, until there are enough to fit a predictor to."""
         while True:
@@ -207,7 +231,8 @@ class DeviceStrategy(SteppedStrategy):
             if known >= FIRST:
                 return
             if known:
-                check_pace(self.budget, known, self._steps_s(), len(self.asked.unseen))
+                more = FIRST if self.asked.more_threads else 0
+                check_pace(self.budget, known, self._steps_s(), len(self.asked.unseen), more)
             elif len(self.tried) >= FIRST:
                 self.points()  # which says why none of them can be used
             tried = len(self.tried)
@@ -287,7 +312,8 @@ class DeviceStrategy(SteppedStrategy):
         Unfinished
             If it cannot be fitted to that.
         """
-        known, predictor = self.points(), parts.make("predictor", PART, {})
+        known = self.points((ROWS, AGAIN, MORE_THREADS))
+        predictor = parts.make("predictor", PART, {})
         self.say(f"fitting {PART} to {counted(known.frame['id'].nunique())}")
         protocol = EvaluationProtocol(self.asked.target, Criterion(NETWORK, parts=HELD_OUT), self.asked.seed)
         try:
@@ -296,7 +322,8 @@ class DeviceStrategy(SteppedStrategy):
         except InputError as error:
             raise Unfinished(f"no predictor can be fitted: {error}") from None
         stored.write(self.folder, *fitted, beside=True)
-        self.say(lines.held_out(evaluated[0].first.overall()))
+        for each in evaluated:
+            self.say(lines.held_out(each.first.overall(), each.name if len(evaluated) > 1 else ""))
 
     def _tries(self, fitted: stored.StoredPredictor) -> Iterator[Batch]:
         """Yield the networks that were never seen, in turns with points that were fitted."""
@@ -325,7 +352,10 @@ class DeviceStrategy(SteppedStrategy):
         asked : Points
             Of these networks, as they were predicted.
         """
-        (setting,), (own,), measured = fitted.record.settings, fitted.fitted.values(), self.measured()
+        measured, key = self.measured(), fitted.covering(next(iter(asked.settings())))
+        if key is None:
+            return
+        setting, own = fitted.setting(key), fitted.fitted[key]
         tried = asked.take(np.flatnonzero(asked.frame["id"].isin(measured)))
         if setting.half_width is None or setting.tried_after or not len(tried):
             return
@@ -340,9 +370,9 @@ class DeviceStrategy(SteppedStrategy):
         if not len(squares):
             return
         self.say(lines.recalibrated(setting.half_width, width, len(squares)))
-        update = {"half_width": width, "tried_after": len(squares)}
-        record = fitted.record.model_copy(update={"settings": [setting.model_copy(update=update)]})
-        stored.rewrite(self.folder, record)
+        now = setting.model_copy(update={"half_width": width, "tried_after": len(squares)})
+        settings = [now if each is setting else each for each in fitted.record.settings]
+        stored.rewrite(self.folder, fitted.record.model_copy(update={"settings": settings}))
 
 
 def jobs_of(steps: Steps) -> int:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from dlas.errors import InputError, listed
-from dlas.prediction.adaptive.device.budget import FIRST, UNSEEN_BATCHES, check_minutes, usual_s
-from dlas.prediction.adaptive.device.record import UNSEEN, DeviceRequest, PartOption
+from dlas.prediction.adaptive.device.budget import (
+    FIRST,
+    UNSEEN_BATCHES,
+    check_minutes,
+    usual_s,
+)
+from dlas.prediction.adaptive.device.record import MORE_THREADS, UNSEEN, DeviceRequest, PartOption
 from dlas.prediction.adaptive.loop import LoopBudget
 from dlas.stack import Backend, Model
 from dlas.sweep.engine.diagnosis import examine_hardware
@@ -34,6 +39,8 @@ class DeviceStudies:
 
     drawn: Study
     never_seen: Study
+    on_more_threads: Study | None = None
+    """Of networks that are drawn, on a second number of threads."""
 
     @classmethod
     def of(cls, asked: DeviceRequest) -> DeviceStudies:
@@ -44,7 +51,8 @@ class DeviceStudies:
         InputError
             If a part or an option does not exist, or the part that is to draw networks draws none.
         """
-        return cls(drawn_study(asked), unseen_study(asked))
+        more = on_more_threads(asked) if asked.more_threads else None
+        return cls(drawn_study(asked), unseen_study(asked), more)
 
     def check(self, asked: DeviceRequest, budget: LoopBudget) -> None:
         """Refuse a device that cannot be used, and too few minutes for a run that has not begun.
@@ -57,7 +65,8 @@ class DeviceStudies:
         if not budget.before_s:
             name, _ = named("compiler", asked.compiler)
             point_s = usual_s(parts.find("compiler", name).cls)
-            check_minutes(budget.minutes, name, point_s, len(asked.unseen))
+            more = FIRST if asked.more_threads else 0
+            check_minutes(budget.minutes, name, point_s, len(asked.unseen), more)
 
     def draws(self, count: int) -> list[Point]:
         """Return the first points that are drawn, fewer where there are no more; more begin with these."""
@@ -72,7 +81,14 @@ class DeviceStudies:
 
     def study(self, place: str) -> Study:
         """Return the study whose points have their rows in a folder."""
+        if place == MORE_THREADS and self.on_more_threads is not None:
+            return self.on_more_threads
         return self.never_seen if place == UNSEEN else self.drawn
+
+    def with_more_threads(self, point: Point) -> Point:
+        """Return a point on more threads."""
+        assert self.on_more_threads is not None
+        return replace(point, hardware=next(self.on_more_threads.points()).hardware)
 
     def _first(self, count: int) -> list[Point]:
         """Return so many points as they are drawn."""
@@ -101,6 +117,24 @@ def drawn_study(asked: DeviceRequest) -> Study:
         "batch": list(BATCHES),
     }
     return _study(asked, axes, {"sample": {"points": FIRST, "axes": list(axes)}, "measure": dict(MEASURE)})
+
+
+def on_more_threads(asked: DeviceRequest) -> Study:
+    """Return the study of the same networks on a second number of threads.
+
+    Raises
+    ------
+    InputError
+        If the device takes no number of threads, or there are as many for all points.
+    """
+    name, options = named("hardware", asked.hardware)
+    fewer = _hardware(asked).get("threads", 1)
+    if "threads" not in parts.find("hardware", name).options():
+        raise InputError(f"`more_threads={asked.more_threads}`: {name} takes no number of threads")
+    if asked.more_threads is None or asked.more_threads <= fewer:
+        raise InputError(f"`more_threads={asked.more_threads}`: expected more than the {fewer} of all points")
+    table = {"name": name, **options, "threads": asked.more_threads}
+    return drawn_study(asked.model_copy(update={"hardware": table, "threads": None}))
 
 
 def unseen_study(asked: DeviceRequest) -> Study:

@@ -30,6 +30,8 @@ class KernelIndex:
     """Whether there are powers."""
     powered: Set[int] = frozenset()
     """Places of the kinds whose powers trees predict."""
+    on_more_threads: bool = False
+    """Whether there are trees for what more threads bring."""
 
     def write(self, folder: Path) -> None:
         """Write the file."""
@@ -39,6 +41,7 @@ class KernelIndex:
             "boosted": sorted(self.boosted),
             "power": self.of_energy,
             "powered": sorted(self.powered),
+            "on_more_threads": self.on_more_threads,
         }
         (folder / INDEX).write_text(json.dumps(told, indent=1))
 
@@ -59,6 +62,7 @@ class KernelIndex:
             columns, names, boosted = content["columns"], content["kinds"], set(content["boosted"])
             # Folders of earlier versions do not say.
             of_energy, powered = content.get("power", False) is True, set(content.get("powered", ()))
+            on_more_threads = content.get("on_more_threads", False) is True
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(f"{path} names no kinds of kernels: {error}") from None
         for listed in (columns, names):
@@ -71,4 +75,4 @@ class KernelIndex:
             or not set(COSTS) <= set(columns)
         ):
             raise InputError(f"{path} names no kinds of kernels: names are missing, repeated or too many")
-        return cls(tuple(columns), tuple(names), boosted, of_energy, powered)
+        return cls(tuple(columns), tuple(names), boosted, of_energy, powered, on_more_threads)

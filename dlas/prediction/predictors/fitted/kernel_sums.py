@@ -15,6 +15,7 @@ from dlas.prediction.predictors.fitted.boosters import Booster
 from dlas.prediction.predictors.fitted.kernel_index import COSTS, KernelIndex
 from dlas.prediction.predictors.fitted.least_squares import median_rates, relative_rates
 from dlas.prediction.predictors.fitted.power import Power
+from dlas.prediction.predictors.fitted.thread_ratio import ThreadRatio
 from dlas.prediction.predictors.fitted.walks import LARGEST, Places, Walks
 from dlas.stack import Fitted, Kernels, Samples
 from dlas.stack.types import Floats
@@ -58,6 +59,20 @@ class KernelSum(Fitted):
     """
     power: Power | None = None
     """Of energy, what each kernel's time is multiplied by; None for times."""
+    thread_ratio: ThreadRatio | None = None
+    """What makes times on more threads of those above; None where they were fitted to all threads."""
+
+    def on_more_threads(self, kernels: Kernels) -> KernelSum:
+        """Return the sum of what was predicted so far times what it takes for kernels on more threads.
+
+        Parameters
+        ----------
+        kernels : Kernels
+            Measured on more threads; all have a time.
+        """
+        own = self._with_columns(kernels)
+        ratio = ThreadRatio.fitted(own, self.of_kernels(own), self._places(own), len(self.kinds))
+        return replace(self, thread_ratio=ratio)
 
     def scaled_to(self, samples: Samples) -> KernelSum:
         """Return the sum with the factor and the overhead that make networks of it.
@@ -94,13 +109,14 @@ class KernelSum(Fitted):
         kernels = self._with_columns(kernels)
         found = kernels.column("values") * self.seconds_a_value
         places = self._places(kernels)
-        known = np.flatnonzero(places >= 0)
-        if not len(known):
-            return found
-        own, kinds = (kernels, places) if len(known) == len(kernels) else (kernels.take(known), places[known])
-        rates, floors = self._linear
-        total = np.maximum((costs_of(own) * rates[kinds]).sum(axis=1), floors[kinds] / 10)
-        found[known] = total * np.exp(self._corrections(own.features, kinds))
+        if len(known := np.flatnonzero(places >= 0)):
+            whole = len(known) == len(kernels)
+            own, kinds = (kernels, places) if whole else (kernels.take(known), places[known])
+            rates, floors = self._linear
+            total = np.maximum((costs_of(own) * rates[kinds]).sum(axis=1), floors[kinds] / 10)
+            found[known] = total * np.exp(self._corrections(own.features, kinds))
+        if self.thread_ratio is not None and len(kernels):
+            found *= self.thread_ratio.of(kernels, found, places, len(self.kinds))
         return found
 
     def unknown(self, samples: Samples) -> Floats:
@@ -123,9 +139,11 @@ class KernelSum(Fitted):
         boosted = [place for place, kind in enumerate(kinds) if kind.booster is not None]
         boosters = {} if self.power is None else self.power.boosters
         powered = {place for place, name in enumerate(self.kinds) if name in boosters}
-        KernelIndex(self.columns, tuple(self.kinds), set(boosted), self.power is not None, powered).write(
-            folder
+        of_energy, on_more_threads = self.power is not None, self.thread_ratio is not None
+        index = KernelIndex(
+            self.columns, tuple(self.kinds), set(boosted), of_energy, powered, on_more_threads
         )
+        index.write(folder)
         arrays = {
             "rates": np.array([kind.rates for kind in kinds]),
             "floors": np.array([kind.floor for kind in kinds]),
@@ -138,6 +156,8 @@ class KernelSum(Fitted):
         for place, kind in enumerate(kinds):
             if kind.booster is not None:
                 kind.booster.save(folder / _trees(place))
+        if self.thread_ratio is not None:
+            self.thread_ratio.save(folder)
         for place in powered:
             boosters[list(self.kinds)[place]].save(folder / _power_trees(place))
 
@@ -178,7 +198,8 @@ class KernelSum(Fitted):
             }
             power = Power(dict(zip(names, watts, strict=True)), mean, boosters)
         seconds_a_value, factor, overhead = map(float, network)
-        return cls(columns, kinds, seconds_a_value, factor, overhead, power)
+        ratio = ThreadRatio.read(folder, len(columns), len(names)) if index.on_more_threads else None
+        return cls(columns, kinds, seconds_a_value, factor, overhead, power, ratio)
 
     def _parts(self, kernels: Kernels, seconds: Floats | None = None) -> Floats:
         """Return what each kernel adds to its network: its seconds, or its joules."""
