@@ -23,8 +23,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from dlas.prediction.adaptive.device.budget import MORE_SHARE
 from dlas.prediction.learning.evaluation import CLOSE
-from dlas.prediction.learning.fitting import Calibration, calibrated, cross_fit, fit, predicted_kernels
+from dlas.prediction.learning.fitting import (
+    Calibration,
+    calibrated,
+    cross_fit,
+    fit,
+    predicted_kernels,
+    quiet,
+)
 from dlas.prediction.learning.kernel_spread import SHORT_S
 from dlas.prediction.learning.metrics import relative_errors, score
 from dlas.prediction.learning.noise import noise_floor
@@ -61,6 +69,8 @@ SHOWN = (
 """Classes of kernels, in the order of the columns."""
 NOTICED = 0.005
 """The least share that is shown."""
+SHARES = 3
+"""Shares of networks that are known on more threads are drawn so often."""
 KERNELS, MANY = 60, 100_000
 """Kernels of the network and of the batch whose predictions are timed."""
 Array = npt.NDArray[Any]
@@ -94,6 +104,8 @@ def main() -> None:
     boosted = parts.make("predictor", "boosted_kernels", {"trials": given.trials})
     calibrations = print_kernels(drawn, boosted, given.target)
     fitted = print_networks(drawn, networks, given.target, boosted, calibrations)
+    print_quarters(drawn, networks, given.target, boosted)
+    print_quarters(drawn, networks, given.target, boosted)
     print_worst(networks, fitted, given.target)
     print_generality(networks, given.networks, fitted, given.target)
     print_speeds(drawn, fitted, given.target)
@@ -268,6 +280,41 @@ def _covering(off: Array, half_widths: Array | None) -> str:
     if half_widths is None:
         return " | "
     return f"{np.mean(np.abs(off) <= half_widths):.0%} | {np.median(half_widths):.3f}"
+
+
+def print_quarters(
+    drawn: Mapping[Setting, Points], networks: Mapping[Setting, Points], target: str, part: Predictor
+) -> None:
+    """Print errors where a share of the drawn networks is known on more threads, the mean of three shares.
+
+    `alone` is fitted to these, `beside` to all on fewer threads as well.
+    """
+    print("\n| compiler | threads | known | drawn, held out: alone | beside | networks: alone | beside |")
+    print("|---|---|---|---|---|---|---|")
+    for setting, points in drawn.items():
+        if points.fewer_threads is None or setting not in networks:
+            continue
+        own, real = points.merged(target), samples_of(networks[setting].merged(target), part, target)
+        for share in (1.0, MORE_SHARE):
+            errors = defaultdict(list)
+            for seed in range(SHARES if share < 1 else 1):
+                order = np.random.default_rng(seed).permutation(len(own))
+                known = own.take(np.sort(order[: round(share * len(own))]))
+                for fewer in (None, points.fewer_threads):
+                    points_of = replace(known, fewer_threads=fewer)
+                    samples, tried = cross_fit(part, points_of, target, HELD_OUT, seed, quiet)
+                    held_out = [
+                        relative_errors(each.predicted, samples.target[each.fold.tried]) for each in tried
+                    ]
+                    fitted = fit(part, samples, seed, quiet)
+                    errors["drawn", fewer is None].append(np.concatenate(held_out).mean())
+                    errors["real", fewer is None].append(
+                        relative_errors(fitted.predict(real), real.target).mean()
+                    )
+            cells = " | ".join(
+                f"{np.mean(errors[of, alone]):.1%}" for of in ("drawn", "real") for alone in (True, False)
+            )
+            print(f"{begin(setting)} {round(share * len(own))} | {cells} |", flush=True)
 
 
 def print_worst(networks: Mapping[Setting, Points], fitted: Mapping[Setting, KernelSum], target: str) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from dlas.analysis.winners import fastest_id
 from dlas.axes.compilers.programs.tvm import TvmCompiler
+from dlas.axes.compression.float16 import Float16
 from dlas.axes.hardware.engines import WebAssemblyEngine
 from dlas.bench.store.cache import Cache, default_root
 from dlas.bench.store.replacing import replacing
@@ -36,8 +37,6 @@ PORTABLE = {"name": "wasmtime", "relaxed_simd": False}
 """What rows of other devices are built for: vectors that every browser with vectors has."""
 ENGINES = ("wasmtime", "node", "chromium")
 """What a page's programs are checked in: the first one that is here."""
-HALVES_TOLERANCE = 1e-2
-"""Largest accepted deviation of a network whose weights were rounded to float16."""
 CHECKED_IMAGES = 8
 FOR_PAGE = "built for this page; the row measured other code"
 SEARCHED = "its compiler searched schedules for another device, and the page has those of `hand`"
@@ -205,7 +204,7 @@ def add_checked(
     """
     module, parameters = program.module(), program.parameters()
     stored, weights = store(module.parameters, parameters, halves)
-    tolerance = max(program.tolerance, HALVES_TOLERANCE) if halves else program.tolerance
+    tolerance = max(program.tolerance, Float16.TOLERANCE) if halves else program.tolerance
     with tempfile.NamedTemporaryFile() as file:
         file.write(restored(stored, weights, len(parameters)))
         file.flush()
