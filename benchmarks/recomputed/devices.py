@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -105,13 +104,15 @@ def right(cells: Mapping[str, str]) -> dict[str, Value]:
     builds = [row.seconds.get("build") for row in rows if row.hardware["name"] != "local_cpu"]
     return {
         "networks": len({row.model["name"] for row in rows}),
-        **{heading: 1e6 * _largest_error(rows, device) for heading, device in DEVICES.items()},
+        **{heading: _largest_error(rows, device) for heading, device in DEVICES.items()},
         "build, s": float(np.mean([seconds for seconds in builds if seconds])),
     }
 
 
-def _largest_error(rows: Sequence[Row], device: str) -> float:
-    return max((row.error or 0.0 for row in rows if row.hardware["name"] == device), default=math.nan)
+def _largest_error(rows: Sequence[Row], device: str) -> float | None:
+    """Return the largest error on a device in millionths, None where nothing ran."""
+    errors = [row.error for row in rows if row.hardware["name"] == device and row.error is not None]
+    return 1e6 * max(errors) if errors else None
 
 
 def ahead(heading: str, compression: str, algorithm: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -115,13 +116,20 @@ def evaluate_settings(
 def on_fewest_threads(own: Points, settings: Iterable[Points], target: str) -> Points | None:
     """Return the points, each once, of the setting with the fewest threads that differs in nothing else.
 
-    None where that is the setting itself, or has fewer points.
+    None where that is the setting itself, has fewer points, or nobody knows the threads.
     """
     key = next(iter(own.settings([THREADS])))
     alike = [each for each in settings if next(iter(each.settings([THREADS]))) == key]
-    fewest = min(alike, key=lambda each: float(each.frame[THREADS].iloc[0])).merged(target)
-    is_other = bool(fewest.frame[THREADS].iloc[0] != own.frame[THREADS].iloc[0])
-    return fewest if is_other and len(fewest) >= own.frame["id"].nunique() else None
+    fewest = min(alike, key=_threads)
+    if not _threads(fewest) < _threads(own) or fewest.frame["id"].nunique() < own.frame["id"].nunique():
+        return None
+    return fewest.merged(target)
+
+
+def _threads(points: Points) -> float:
+    """Return the number of threads of a setting; infinity where nobody knows."""
+    threads = points.frame[THREADS].iloc[0]
+    return math.inf if pd.isna(threads) else float(threads)
 
 
 def _baselines(points: Points, target: str, without: Collection[str]) -> dict[str, Predictor]:
