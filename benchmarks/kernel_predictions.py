@@ -69,8 +69,6 @@ SHOWN = (
 """Classes of kernels, in the order of the columns."""
 NOTICED = 0.005
 """The least share that is shown."""
-SHARES = 3
-"""Shares of networks that are known on more threads are drawn so often."""
 KERNELS, MANY = 60, 100_000
 """Kernels of the network and of the batch whose predictions are timed."""
 Array = npt.NDArray[Any]
@@ -104,7 +102,6 @@ def main() -> None:
     boosted = parts.make("predictor", "boosted_kernels", {"trials": given.trials})
     calibrations = print_kernels(drawn, boosted, given.target)
     fitted = print_networks(drawn, networks, given.target, boosted, calibrations)
-    print_quarters(drawn, networks, given.target, boosted)
     print_quarters(drawn, networks, given.target, boosted)
     print_worst(networks, fitted, given.target)
     print_generality(networks, given.networks, fitted, given.target)
@@ -285,9 +282,9 @@ def _covering(off: Array, half_widths: Array | None) -> str:
 def print_quarters(
     drawn: Mapping[Setting, Points], networks: Mapping[Setting, Points], target: str, part: Predictor
 ) -> None:
-    """Print errors where a share of the drawn networks is known on more threads, the mean of three shares.
+    """Print errors where all or a quarter of the drawn networks are known on more threads.
 
-    `alone` is fitted to these, `beside` to all on fewer threads as well.
+    `alone` is fitted to these, `beside` to all on fewer threads as well; of quarters it is a mean of three.
     """
     print("\n| compiler | threads | known | drawn, held out: alone | beside | networks: alone | beside |")
     print("|---|---|---|---|---|---|---|")
@@ -295,26 +292,28 @@ def print_quarters(
         if points.fewer_threads is None or setting not in networks:
             continue
         own, real = points.merged(target), samples_of(networks[setting].merged(target), part, target)
-        for share in (1.0, MORE_SHARE):
-            errors = defaultdict(list)
-            for seed in range(SHARES if share < 1 else 1):
-                order = np.random.default_rng(seed).permutation(len(own))
-                known = own.take(np.sort(order[: round(share * len(own))]))
-                for fewer in (None, points.fewer_threads):
-                    points_of = replace(known, fewer_threads=fewer)
-                    samples, tried = cross_fit(part, points_of, target, HELD_OUT, seed, quiet)
-                    held_out = [
-                        relative_errors(each.predicted, samples.target[each.fold.tried]) for each in tried
-                    ]
-                    fitted = fit(part, samples, seed, quiet)
-                    errors["drawn", fewer is None].append(np.concatenate(held_out).mean())
-                    errors["real", fewer is None].append(
-                        relative_errors(fitted.predict(real), real.target).mean()
-                    )
-            cells = " | ".join(
-                f"{np.mean(errors[of, alone]):.1%}" for of in ("drawn", "real") for alone in (True, False)
+        for share, seeds in ((1.0, range(1)), (MORE_SHARE, range(3))):
+            count = round(share * len(own))
+            known = [
+                own.take(np.sort(np.random.default_rng(seed).permutation(len(own))[:count])) for seed in seeds
+            ]
+            alone, beside = (
+                np.mean(
+                    [_errors(part, replace(each, fewer_threads=fewer), real, target) for each in known],
+                    axis=0,
+                )
+                for fewer in (None, points.fewer_threads)
             )
-            print(f"{begin(setting)} {round(share * len(own))} | {cells} |", flush=True)
+            cells = " | ".join(f"{error:.1%}" for pair in zip(alone, beside, strict=True) for error in pair)
+            print(f"{begin(setting)} {count} | {cells} |", flush=True)
+
+
+def _errors(part: Predictor, known: Points, real: Samples, target: str) -> tuple[float, float]:
+    """Return the mean error on points that are held out of fits, and on networks never fitted."""
+    samples, tried = cross_fit(part, known, target, HELD_OUT, say=quiet)
+    off = [relative_errors(each.predicted, samples.target[each.fold.tried]) for each in tried]
+    guess = fit(part, samples, say=quiet).predict(real)
+    return float(np.concatenate(off).mean()), float(relative_errors(guess, real.target).mean())
 
 
 def print_worst(networks: Mapping[Setting, Points], fitted: Mapping[Setting, KernelSum], target: str) -> None:

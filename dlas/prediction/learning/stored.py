@@ -33,7 +33,7 @@ from dlas.stack.types import Floats
 from dlas.sweep.study import parts
 
 FILE = folders.FILE
-SCHEMA = 2
+SCHEMA = 3
 ANY = "any"
 """Value of a setting's column where a predictor is one for all values, also those that it never saw."""
 TOOLS = ("python", "numpy", "scipy", "scikit-learn", "xgboost", "safetensors")
@@ -149,7 +149,7 @@ class SettingRecord(Strict):
 class Record(Strict):
     """What ``predictor.json`` holds."""
 
-    schema_version: Literal[1, 2] = 2
+    schema_version: Literal[1, 2, 3] = 3
     """Version of this list of fields."""
     part: Text
     """The predictor's name."""
