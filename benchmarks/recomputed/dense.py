@@ -64,6 +64,29 @@ def networks_avx2(cells: Mapping[str, str]) -> dict[str, Value]:
     return networks(cells, AVX2)
 
 
+@cache
+def _kinds(folder: str) -> dict[str, tuple[float, float]]:
+    """Return the seconds of each kind of layer under `hand` and under ONNX Runtime."""
+    rows = _rows(folder)
+    found: dict[str, tuple[float, float]] = {}
+    for network in _networks(folder):
+        own, other = (timed_layers(rows[network, "none", name]) for name in (OURS, "onnxruntime"))
+        theirs = {layer["name"]: seconds for layer, seconds in other}
+        for layer, seconds in own:
+            if seconds and (against_s := theirs.get(layer["name"])):
+                kind = kind_of(layer).partition(",")[0]
+                before = found.get(kind, (0.0, 0.0))
+                found[kind] = before[0] + seconds, before[1] + against_s
+    return found
+
+
+def kinds_avx2(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return a kind of layer's share of the time of layers that both tell, and the other's time over ours."""
+    own, other = _kinds(AVX2)[cells["kind"]]
+    every = sum(seconds for seconds, _ in _kinds(AVX2).values())
+    return {"% of the time": 100 * own / every, "ONNX Runtime": other / own}
+
+
 def mean(folder: str = AVX_512) -> float:
     """Return the geometric mean over networks of the ratio to the best."""
     return statistics.geometric_mean(each.median for each in _against_best(folder))
