@@ -21,8 +21,10 @@ READ = 0.6
 """Cost of reading a vector of weights from a cache for one row of a tile, in multiply-adds."""
 GROUP_BYTES = 400_000
 """Largest size of a group's weights that stays in a second-level cache."""
-STREAMED_BYTES = 10**8
-"""Most bytes of weights that tiles of rows read from beyond the second-level cache."""
+STREAMED_BYTES, STREAMING_LANES = 10**8, 16
+"""Most bytes of weights that tiles of rows read from beyond the second-level cache, and the fewest lanes of
+vectors with which they do at all: with fewer, tiles have fewer rows, and read the weights more often.
+"""
 WAY_BYTES, WAYS = 4096, 6
 """Addresses so far apart share a set of a first-level cache, with ways for so many rows beside weights."""
 NARROW = 16
@@ -121,7 +123,8 @@ def _groups(tiles: int, panels: int, panel_bytes: int, target: Target) -> list[i
     whole = (shared or [1])[-1]
     fitting = [group for group in shared if group * panel_bytes <= GROUP_BYTES]
     largest = fitting[-1] if fitting else 1
-    guess = whole if tiles * whole * panel_bytes <= STREAMED_BYTES else largest
+    streams = vector_unit(target).lanes >= STREAMING_LANES
+    guess = whole if streams and tiles * whole * panel_bytes <= STREAMED_BYTES else largest
     return list(dict.fromkeys([guess, largest, 1, whole]))
 
 
