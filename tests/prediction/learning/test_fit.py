@@ -270,7 +270,7 @@ def test_newer_and_altered_predictors_are_refused(fitted: Path, tmp_path: Path) 
         dlas.predictor(copy)
     record = json.loads((copy / "predictor.json").read_text())
     signed(copy, json.dumps({**record, "schema_version": 9}))
-    with pytest.raises(InputError, match=r"schema 9.*up to 2"):
+    with pytest.raises(InputError, match=r"schema 9.*up to 3"):
         dlas.predictor(copy)
     signed(copy, "pickled")
     with pytest.raises(InputError, match="not a JSON object"):
