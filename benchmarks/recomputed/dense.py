@@ -65,26 +65,32 @@ def networks_avx2(cells: Mapping[str, str]) -> dict[str, Value]:
 
 
 @cache
-def _kinds(folder: str) -> dict[str, tuple[float, float]]:
-    """Return the seconds of each kind of layer under `hand` and under ONNX Runtime."""
+def _kinds(folder: str, compiler: str) -> dict[str, tuple[float, float]]:
+    """Return the seconds of each kind of layer that both tell, under `hand` and another compiler."""
     rows = _rows(folder)
     found: dict[str, tuple[float, float]] = {}
     for network in _networks(folder):
-        own, other = (timed_layers(rows[network, "none", name]) for name in (OURS, "onnxruntime"))
+        own, other = (timed_layers(rows[network, "none", name]) for name in (OURS, compiler))
         theirs = {layer["name"]: seconds for layer, seconds in other}
         for layer, seconds in own:
-            if seconds and (against_s := theirs.get(layer["name"])):
+            if seconds and (other_s := theirs.get(layer["name"])):
                 kind = kind_of(layer).partition(",")[0]
                 before = found.get(kind, (0.0, 0.0))
-                found[kind] = before[0] + seconds, before[1] + against_s
+                found[kind] = before[0] + seconds, before[1] + other_s
     return found
+
+
+def _of_kind(kind: str, folder: str, compiler: str) -> tuple[float, float]:
+    """Return a kind's share of the time under `hand` in per cent, and the other's time over that."""
+    kinds = _kinds(folder, compiler)
+    own, other = kinds[kind]
+    return 100 * own / sum(seconds for seconds, _ in kinds.values()), other / own
 
 
 def kinds_avx2(cells: Mapping[str, str]) -> dict[str, Value]:
     """Return a kind of layer's share of the time of layers that both tell, and the other's time over ours."""
-    own, other = _kinds(AVX2)[cells["kind"]]
-    every = sum(seconds for seconds, _ in _kinds(AVX2).values())
-    return {"% of the time": 100 * own / every, "ONNX Runtime": other / own}
+    share, over = _of_kind(cells["kind"], AVX2, "onnxruntime")
+    return {"% of the time": share, "ONNX Runtime": over}
 
 
 def mean(folder: str = AVX_512) -> float:
@@ -132,24 +138,7 @@ def searched(cells: Mapping[str, str]) -> dict[str, Value]:
     }
 
 
-@cache
-def _searched_kinds() -> dict[str, tuple[float, float]]:
-    """Return the seconds of each kind of layer with fixed and with searched tiles."""
-    rows = _rows("dense/tuned")
-    found: dict[str, tuple[float, float]] = {}
-    for network in {network for network, _, _ in rows}:
-        both = (rows[network, "none", compiler] for compiler in (OURS, TUNED))
-        fixed, tuned = ({layer["name"]: (layer, s) for layer, s in timed_layers(row)} for row in both)
-        for name, (layer, seconds) in fixed.items():
-            if name in tuned and seconds and (other := tuned[name][1]):
-                kind = kind_of(layer).partition(",")[0]
-                before = found.get(kind, (0.0, 0.0))
-                found[kind] = before[0] + seconds, before[1] + other
-    return found
-
-
 def searched_kinds(cells: Mapping[str, str]) -> dict[str, Value]:
     """Return the share of the time of a kind of layer, and what a search gains there."""
-    fixed, tuned = _searched_kinds()[cells["kind"]]
-    every = sum(seconds for seconds, _ in _searched_kinds().values())
-    return {"% of the time": 100 * fixed / every, "tuned": fixed / tuned}
+    share, over = _of_kind(cells["kind"], "dense/tuned", TUNED)
+    return {"% of the time": share, "tuned": 1 / over}
