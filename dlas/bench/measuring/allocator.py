@@ -45,6 +45,17 @@ def keep_freed() -> None:
 
 
 @contextmanager
+def kept() -> Iterator[None]:
+    """Keep freed blocks in this process while the context lasts, if the C library's allocator can be set."""
+    _set(KEPT)
+    try:
+        yield
+    finally:
+        _set(USUAL)
+        release()
+
+
+@contextmanager
 def repeatable() -> Iterator[str | None]:
     """Set the allocator while the context lasts, in a process of its own; yield what cannot be set.
 

@@ -6,6 +6,7 @@ import resource
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,18 +23,18 @@ BLOCK = 48 * 2**20
 """More than glibc ever keeps by itself."""
 
 
-def in_process(work: Callable[..., float], *given: object) -> float:
+def in_process(work: Callable[..., Any], *given: object) -> Any:
     """Return what a function returns in a process of its own."""
     ours, theirs = WARM.Pipe()
     process = WARM.Process(target=_send, args=(theirs, work, *given))
     process.start()
     assert ours.poll(60), "no answer"
-    found: float = ours.recv()
+    found = ours.recv()
     process.join()
     return found
 
 
-def _send(to: object, work: Callable[..., float], *given: object) -> None:
+def _send(to: object, work: Callable[..., Any], *given: object) -> None:
     to.send(work(*given))  # type: ignore[attr-defined]
 
 
@@ -52,6 +53,16 @@ def left_of_a_block(keep: bool, measured: bool) -> float:
         block = np.ones(BLOCK, np.uint8)
         del block
         return resident() - before
+
+
+def left_while_and_after() -> tuple[float, float]:
+    """Return the bytes that stay of a freed block while freed ones are kept, and afterwards."""
+    before = resident()
+    with allocator.kept():
+        block = np.ones(BLOCK, np.uint8)
+        del block
+        inside = resident() - before
+    return inside, resident() - before
 
 
 def faults_of_a_run(option: str) -> float:
@@ -74,6 +85,11 @@ def faults_of_a_run(option: str) -> float:
 def test_freed_blocks_stay_with_the_process() -> None:
     assert in_process(left_of_a_block, False, False) < BLOCK / 2
     assert in_process(left_of_a_block, True, False) > BLOCK / 2
+
+
+def test_freed_blocks_stay_while_a_network_is_trained_and_no_longer() -> None:
+    inside, after = in_process(left_while_and_after)
+    assert inside > BLOCK / 2 > after
 
 
 def test_where_memory_is_measured_nothing_is_kept() -> None:

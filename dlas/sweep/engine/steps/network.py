@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from dlas.bench.measuring import allocator
 from dlas.bench.processes.interface import Channel
 from dlas.bench.store.cache import Cache
 from dlas.networks.operators import save_operators
@@ -22,16 +23,17 @@ def run(
     cache, point = Cache(Path(root)), Point.of(content)
     data = point.dataset.make("dataset").load()
     workspace = Workspace(point.seed, cache.workspace(key), channel.say)
-    if predecessors:
-        compression: Compression = point.compression.make("compression")
-        candidates = [
-            saved_network(cache, predecessor["key"], Point.of(predecessor["content"]))
-            for predecessor in predecessors
-        ]
-        network = compression.choose(candidates)
-        network = network or compression.compress(candidates[-1].restore(), data, workspace)
-    else:
-        network = point.model.make("model").build(data, workspace)
+    with allocator.kept():  # each training step frees what the next one needs
+        if predecessors:
+            compression: Compression = point.compression.make("compression")
+            candidates = [
+                saved_network(cache, predecessor["key"], Point.of(predecessor["content"]))
+                for predecessor in predecessors
+            ]
+            network = compression.choose(candidates)
+            network = network or compression.compress(candidates[-1].restore(), data, workspace)
+        else:
+            network = point.model.make("model").build(data, workspace)
     with cache.create("network", key) as (folder, facts):
         network.save(folder)
         save_operators(network, folder)
