@@ -10,7 +10,7 @@ from rich.text import Text
 
 from dlas.sweep.engine.planning import STEP_AXES
 from dlas.sweep.engine.preview import Preview
-from dlas.sweep.rows.labels import MOST_OF_A_VALUE, amount, duration, points, short_id, shortened
+from dlas.sweep.rows.labels import MOST_OF_A_VALUE, amount, duration, having_rows, points, short_id, shortened
 from dlas.sweep.study.point import Point
 
 MOST_LISTED = 40
@@ -29,7 +29,7 @@ def render(preview: Preview, axes: Sequence[str]) -> RenderableType:
     head = f"{points(to_run)} to run"
     if current:
         done = ", ".join(f"{count} {status}" for status, count in sorted(preview.current.items()))
-        head += f"; {current:,} have their row ({done})"
+        head += f"; {current:,} {having_rows(current)} ({done})"
     if preview.unsupported:
         head += f"; {preview.unsupported:,} that this machine or their compiler does not support"
     lines = [*_time(preview), *_disk(preview), "Nothing was run, and nothing was written."]

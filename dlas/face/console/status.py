@@ -15,7 +15,7 @@ from dlas.face.tables.marks import COLOURS
 from dlas.stack import PART_AXES
 from dlas.sweep.rows import intervals
 from dlas.sweep.rows.files import imported_from
-from dlas.sweep.rows.labels import duration, label, milliseconds, points, rows, short_id
+from dlas.sweep.rows.labels import duration, having_rows, label, milliseconds, points, rows, short_id
 from dlas.sweep.rows.results import FILE, STATUSES, Row, read_rows
 from dlas.sweep.study.kept import kept_study
 from dlas.sweep.study.study import Study
@@ -40,7 +40,8 @@ def status(folder: Path) -> Text:
     ids = {point.id for point in study.points()}
     own = [row for row in every if row.id in ids]
     left = len(ids) - len(own)
-    lines = [Text(f"{study.name}: {len(own):,} of {points(len(ids))} have their row", style="bold")]
+    head = f"{study.name}: {len(own):,} of {points(len(ids))} {having_rows(len(own))}"
+    lines = [Text(head, style="bold")]
     lines += _ends(own)
     if others := len(every) - len(own):
         lines.append(Text(f"{rows(others)} of points that are not in the study now"))

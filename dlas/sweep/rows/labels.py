@@ -182,6 +182,11 @@ def points(count: int) -> str:
     return number_of(count, "point")
 
 
+def having_rows(count: int) -> str:
+    """Return ``has its row`` of one point, ``have their row`` of others."""
+    return "has its row" if count == 1 else "have their row"
+
+
 def rows(count: int) -> str:
     """Return ``1 row`` or ``1,234 rows``."""
     return number_of(count, "row")

@@ -32,12 +32,12 @@ def test_a_study_is_looked_at_run_in_part_and_gone_on_with_from_its_folder(
     assert "network: tests.fixtures.stubs:StubCompiler(number=1): built a stub" in part.stdout
     (done,) = re.findall(r"1/1 ok (\w{8}) tests.fixtures.stubs:StubCompiler\(number=1\): ", part.stdout)
     (tmp_path / "study.toml").unlink()
-    assert "1 of 3 points have their row" in dlas_here("status", "out").stdout
+    assert "1 of 3 points has its row" in dlas_here("status", "out").stdout
     told = "out has rows of 1 of the 3 points of its study; 2 missing, to go on: dlas run out"
     assert f"{told}\n" in dlas_here("table", "out").stdout
 
     rest = dlas_here("run", "out", "--dry-run").stdout
-    assert "2 points to run; 1 have their row (1 ok)" in rest and done not in rest
+    assert "2 points to run; 1 has its row (1 ok)" in rest and done not in rest
     assert re.search(r"network +0 +1", rest) and re.search(r"build +2 +0 +[\d.]+ s", rest)
     assert "Time: about" in rest and "Disk: about" in rest
 
@@ -156,7 +156,7 @@ def test_status_tells_what_it_can_of_a_folder_without_a_study_and_of_a_sweep_tha
     journal = Journal(folder / "results.jsonl")
     running = dlas_here("status", "rows").stdout
     journal.close()
-    assert "small: 1 of 2 points have their row" in running and "1 row of points that are not" in running
+    assert "small: 1 of 2 points has its row" in running and "1 row of points that are not" in running
     assert "a sweep is running" in running and "to go on" not in running
 
 
