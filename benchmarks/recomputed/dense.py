@@ -13,19 +13,25 @@ from benchmarks.recomputed.markdown import Value
 from dlas.sweep.rows.layer_times import timed_layers
 from dlas.sweep.rows.results import Row, read_rows
 
-AVX_512, AVX2 = "dense/rows", "dense/avx2"
+AVX_512, AVX2, TWO_THREADS = "dense/rows", "dense/avx2", "dense/two-threads"
 OURS, TUNED = "hand", "metaschedule"
 PEERS = {"ONNX Runtime": "onnxruntime", "OpenVINO": "openvino", "ncnn": "ncnn", "MNN": "mnn"}
 TYPES = {"float32": "none", "float16": "float16", "bfloat16": "bfloat16", "int8": "int8"}
 
 
 @cache
-def _rows(folder: str) -> dict[tuple[str, str, str], Row]:
-    """Return the rows by network, compression and compiler."""
+def _rows(folder: str, threads: int | None = None) -> dict[tuple[str, str, str], Row]:
+    """Return the rows by network, compression and compiler, on as many threads as said or on the most."""
+    found = sorted(read_rows(EXPERIMENTS / folder), key=_threads)
     return {
         (row.model["name"], row.compression["name"], row.compiler["name"]): row
-        for row in read_rows(EXPERIMENTS / folder)
+        for row in found
+        if threads in (None, _threads(row))
     }
+
+
+def _threads(row: Row) -> int:
+    return int(row.hardware.get("threads", 1))
 
 
 def _networks(folder: str) -> set[str]:
@@ -62,6 +68,29 @@ def networks(cells: Mapping[str, str], folder: str = AVX_512) -> dict[str, Value
 def networks_avx2(cells: Mapping[str, str]) -> dict[str, Value]:
     """Return :func:`networks` on the processor with vectors of 256 bits."""
     return networks(cells, AVX2)
+
+
+def networks_two_threads(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return :func:`networks` on two threads, and how many times as fast as on one ours is."""
+    one, two = (_rows(TWO_THREADS, threads)[cells["network"], "none", OURS] for threads in (1, 2))
+    own = ratio(two, one).median if one.timed and two.timed else None
+    return {**networks(cells, TWO_THREADS), "one thread": own}
+
+
+def gained_on_one(network: str) -> float:
+    """Return what each layer on the better of one and two threads would gain over all on two, in per cent."""
+    rows = [_rows(TWO_THREADS, threads)[network, "none", OURS] for threads in (1, 2)]
+    one, two = (
+        {layer["name"]: seconds for layer in row.layers if (seconds := layer.get("latency_s"))}
+        for row in rows
+    )
+    both = one.keys() & two.keys()
+    return 100 * (sum(two[name] for name in both) / sum(min(one[name], two[name]) for name in both) - 1)
+
+
+def most_gained_on_one() -> float:
+    """Return the largest of :func:`gained_on_one`."""
+    return max(map(gained_on_one, _networks(TWO_THREADS)))
 
 
 @cache
