@@ -48,7 +48,7 @@ def over_fastest_dense(network: str, compression: str, compiler: str) -> float:
     return float(fastest["none"] / fastest[_technique(compression)])
 
 
-def lost_by_layer(cells: Mapping[str, str]) -> dict[str, Value]:
+def pruned_globally(cells: Mapping[str, str]) -> dict[str, Value]:
     """Return what a trained network kept of its accuracy, its weights and its multiply-adds, in percent."""
     line = _trained(cells["network"], cells["pruned"])
     return {
