@@ -25,6 +25,7 @@ from dlas.prediction.adaptive.share.outcomes import PointOutcome
 from dlas.prediction.adaptive.share.share import batches_of_share, budget_of, process_of
 from dlas.prediction.adaptive.share.space import Space
 from dlas.prediction.adaptive.share.strategy import SAMPLES, near
+from dlas.prediction.adaptive.share.work import macs_of_rows
 from dlas.sweep.rows.results import Row, read_rows
 from dlas.sweep.study.point import Point
 
@@ -62,7 +63,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path, default=SWEEPS, help="rows of sweeps")
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=40)
     parser.add_argument("--share", type=float, default=TENTH, help="instead of a tenth")
     asked = parser.parse_args()
     print("| sweep | points | how many | mean error of the rest | choice slower by | in their intervals |")
@@ -116,7 +117,7 @@ def race(rows: Sequence[Row]) -> Race | None:
 def recorded(folder: Path) -> tuple[Space, dict[int, PointOutcome]]:
     """Return the points of a folder's rows, and what became of them."""
     rows = list(read_rows(folder))
-    space = Space.of([Point.of(vars(row)) for row in rows])
+    space = Space.of([Point.of(vars(row)) for row in rows], macs_of_rows(rows))
     return space, {place: PointOutcome.of(row) for place, row in enumerate(rows)}
 
 

@@ -25,6 +25,7 @@ from dlas.prediction.adaptive.share.share import (
 )
 from dlas.prediction.adaptive.share.space import ABSENT, Space
 from dlas.prediction.adaptive.share.trends import SLOPES
+from dlas.prediction.adaptive.share.work import macs_of_rows
 from dlas.sweep.rows.results import read_rows
 from dlas.sweep.study.point import Point
 from dlas.sweep.study.study import Study
@@ -283,6 +284,23 @@ def test_a_recorded_sweep_is_explored_better_than_at_random() -> None:
         drawn = np.random.default_rng(seed).choice(len(rows), len(known), replace=False)
         at_random.append(errors(recorded, seconds, {at: outcomes[at] for at in drawn.tolist()}).mean())
     assert errors(recorded, seconds, known).mean() < statistics.mean(at_random)
+
+
+def test_multiply_adds_that_are_told_beforehand_make_a_tenth_say_more() -> None:
+    rows = [row for row in read_rows(RECORDED) if row.timed]
+    points = [Point.of(vars(row)) for row in rows]
+    seconds = [statistics.median(row.latency_s) for row in rows]
+    outcomes = {place: PointOutcome(seconds[place], macs=row.macs) for place, row in enumerate(rows)}
+    found = []
+    for macs in ({}, macs_of_rows(rows)):
+        space, of_seeds = Space.of(points, macs), []
+        for seed in range(3):
+            known: dict[int, PointOutcome] = {}
+            for batch in batches_of_share(space, 0.1, first_share(space, seed), known, seed=seed):
+                known |= {place: outcomes[place] for place in batch}
+            of_seeds.append(errors(space, seconds, known).mean())
+        found.append(statistics.mean(of_seeds))
+    assert found[1] < 0.9 * found[0]
 
 
 def test_a_batch_that_was_measured_in_part_is_gone_on_with(space: Space, truth: list[float]) -> None:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from dlas.prediction.adaptive.share.covariance import Covariance
 from dlas.prediction.adaptive.share.gaussian_process import GaussianProcess
 from dlas.prediction.adaptive.share.space import Codes, Space
+from dlas.prediction.adaptive.share.work import work_of
 from dlas.stack.types import Floats
 
 MOST_CANDIDATES = 1_000
@@ -38,7 +39,7 @@ class Posterior:
     @classmethod
     def at_first(cls, space: Space, rng: np.random.Generator) -> Posterior:
         """Return what is believed before anything is measured."""
-        covariance = Covariance.of(space, np.zeros(len(space)))
+        covariance = Covariance.of(space, work_of(space, {}))
         usual, _ = covariance.usual()
         rows = some(np.arange(len(space)), rng)
         return cls(

@@ -17,16 +17,13 @@ from dlas.prediction.adaptive.share.gaussian_process import GaussianProcess, fit
 from dlas.prediction.adaptive.share.outcomes import PointOutcome, doubt, tallies, unknown
 from dlas.prediction.adaptive.share.posterior import Posterior
 from dlas.prediction.adaptive.share.space import Codes, Space
-from dlas.prediction.adaptive.share.trends import CHANNELS, centred
+from dlas.prediction.adaptive.share.work import work_of
 from dlas.stack.types import Floats
 from dlas.sweep.rows.labels import points as counted
 from dlas.sweep.rows.labels import shortened
 
 MOST_TRIES = 3
 """A value is given up when so many points with it came to nothing."""
-EXPONENT, SURE = 1.8, 0.5
-"""Multiply-adds usually fall with channels to this power, since most layers read and write fewer; and how
-much that counts, as a sum of squares of logarithms."""
 GROWTH = 0.25
 """A batch is so large a share of what was measured before it: with little known, few at a time."""
 FEWEST_FOR_INTERVALS = 5
@@ -204,29 +201,7 @@ def process_of(space: Space, known: Mapping[int, PointOutcome]) -> GaussianProce
             f"{shortened(reason)}"
         )
     logarithms = np.log([known[place].seconds or np.nan for place in rows.tolist()])
-    return fit(Covariance.of(space, _work(space, known)), rows, logarithms)
-
-
-def _work(space: Space, known: Mapping[int, PointOutcome]) -> Floats:
-    """Return the logarithm of each point's multiply-adds less their mean, 0 where they are not known.
-
-    They are those of its model on its dataset, before compression: what compression changes is an effect of
-    its own. Where only networks with fewer channels were measured, the dense one's follow from the exponent
-    with which multiply-adds fall with channels.
-    """
-    told = [place for place, each in known.items() if each.macs]
-    macs = np.log([known[place].macs or np.nan for place in told])
-    channels = next((trend.values for trend in space.trends if trend.name == CHANNELS), np.zeros(len(space)))
-    left, groups = channels[told], space.architectures[told]
-    within = [groups == group for group in np.unique(groups)]
-    across = np.concatenate([left[own] - left[own].mean() for own in within] or [left])
-    along = np.concatenate([macs[own] - macs[own].mean() for own in within] or [macs])
-    exponent = (across @ along + SURE * EXPONENT) / (across @ across + SURE)
-    work = np.full(len(space), np.nan)
-    for own in within:
-        alike = space.architectures == groups[own][0]
-        work[alike] = (macs[own] - exponent * left[own]).mean()
-    return centred(work)
+    return fit(Covariance.of(space, work_of(space, known)), rows, logarithms)
 
 
 def _rounded_up(share: float) -> float:

@@ -6,6 +6,7 @@ import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,10 @@ from dlas.sweep.study.parts import LIBRARY
 from dlas.sweep.study.point import NONE, Choice, Point
 
 Codes = npt.NDArray[np.intp]
+Architecture = tuple[Choice, Choice]
+"""A dataset and a model."""
 
+NO_MACS: Mapping[Architecture, float] = MappingProxyType({})
 ABSENT = -1
 """Code of a point whose part has no such option."""
 CHOSEN = ("algorithm", "compiler")
@@ -60,6 +64,8 @@ class Space:
     """Number of each point's group of rivals, which differ in algorithm and compiler alone; [n] of int."""
     architectures: Codes
     """Number of each point's model on its dataset; [n] of int."""
+    macs: Floats
+    """Multiply-adds of each point's network before compression, NaN where nobody told them; [n]."""
 
     def __len__(self) -> int:
         return len(self.points)
@@ -70,8 +76,14 @@ class Space:
         return tuple(factor for factor in self.factors if not factor.kin)
 
     @classmethod
-    def of(cls, points: Sequence[Point]) -> Space:
-        """Return the space of points."""
+    def of(cls, points: Sequence[Point], macs: Mapping[Architecture, float] = NO_MACS) -> Space:
+        """Return the space of points.
+
+        Parameters
+        ----------
+        macs : mapping of (Choice, Choice) to float
+            Multiply-adds by dataset and model, as far as they are known.
+        """
         axes = {axis: [getattr(point, axis) for point in points] for axis in AXES}
         told = [_values(dict(zip(axes, values, strict=True))) for values in zip(*axes.values(), strict=True)]
         names = dict.fromkeys(name for values in told for name in values)
@@ -84,6 +96,7 @@ class Space:
             trends=trends(axes),
             rivals=_numbered(zip(*others, strict=True)),
             architectures=_numbered(zip(axes["dataset"], axes["model"], strict=True)),
+            macs=np.array([macs.get((point.dataset, point.model), math.nan) for point in points]),
         )
 
 

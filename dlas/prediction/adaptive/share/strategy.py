@@ -22,7 +22,8 @@ from dlas.prediction.adaptive.share.share import (
     check_covers,
     predict_rest,
 )
-from dlas.prediction.adaptive.share.space import Codes, Space
+from dlas.prediction.adaptive.share.space import Architecture, Codes, Space
+from dlas.prediction.adaptive.share.work import macs_of
 from dlas.prediction.learning.intervals import LEVEL
 from dlas.stack import Hardware
 from dlas.sweep.engine.planning import Planner
@@ -112,6 +113,11 @@ class ShareStrategy(SteppedStrategy):
         self._planners = {"": Planner(study.measure, cache), RACE: Planner(self._short.measure, cache)}
         self._full: set[int] = set()
         self._places = {point.id: place for place, point in enumerate(able)}
+
+    def take_macs(self, macs: Mapping[Architecture, float]) -> None:
+        """Take multiply-adds by dataset and model, before anything is asked for."""
+        self.space = Space.of(self.space.points, macs)
+        self.first = first_share(self.space, self.study.seed, self.goal)
 
     @property
     def budget(self) -> int:
@@ -309,6 +315,7 @@ def measure_share(
     strategy = ShareStrategy(study, share, goal, session.root, session.retry)
     for place in filter(None, strategy.places):
         session.check(study, folder / place, [], advice=OTHER_FOLDER)
+    strategy.take_macs(macs_of(study, strategy.space.points, folder, session))
     of_others = [point for point in read_predictions(folder) if point.row.study != study.name]
     session.note(study, folder, len(strategy.space) + strategy.unsupported)
     # Those that are measured in full after a race are no more points than those that took part.

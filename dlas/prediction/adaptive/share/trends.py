@@ -64,7 +64,7 @@ class Trend:
 
 
 def trends(axes: Mapping[str, Sequence[Any]]) -> tuple[Trend, ...]:
-    """Return the trends in which points differ; multiply-adds are known of measured networks alone.
+    """Return the trends in which points differ, without that of multiply-adds.
 
     Parameters
     ----------
