@@ -6,9 +6,11 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from benchmarks.recomputed.kept import COMPILERS, one, only, over_dense, points
+from benchmarks.recomputed.kept import one, only, points
 from benchmarks.recomputed.markdown import Value
-from dlas.analysis.matching import timed
+from benchmarks.recomputed.stack_figure import PRUNINGS, StackFigure
+
+FIGURE = StackFigure("dlas-fashion/latency")
 
 NETWORKS = {
     "ResNet-18": "cifar_resnet18",
@@ -17,7 +19,6 @@ NETWORKS = {
     "VGG-16": "cifar_vgg16",
 }
 """What tables call the networks."""
-PRUNINGS = {"weights": "weight_pruning", "channels": "channel_pruning"}
 RULES = {"by the knee": "knee", "by one point": None}
 COMPRESSIONS = {
     "dense": "none",
@@ -93,24 +94,14 @@ def wrong() -> float:
     return float((_trained()["status"] == "wrong").sum())
 
 
-def _measured() -> pd.DataFrame:
-    frame = points("dlas-fashion/latency")
-    return frame[timed(frame)]
-
-
 def speed(network: str, compression: str, compiler: str, algorithm: str) -> float | None:
     """Return how many times as fast as dense `direct` in float32 by the same compiler a program is."""
-    frame = only(_measured(), model_name=network, compiler_name=COMPILERS[compiler])
-    return over_dense(frame, compression_name=COMPRESSIONS[compression], algorithm=algorithm)
+    return FIGURE.speed(network, COMPRESSIONS[compression], compiler, algorithm)
 
 
 def speeds(cells: Mapping[str, str]) -> dict[str, Value]:
     """Return the speeds of the three algorithms of a compression, sparse ones of pruned networks."""
-    form = "csr_" if "knee" in cells["compression"] else ""
-    return {
-        f"`{name}`": speed(NETWORKS[cells["network"]], cells["compression"], cells["compiler"], form + name)
-        for name in ("direct", "gemm", "spatial_pack")
-    }
+    return FIGURE.speeds(NETWORKS[cells["network"]], COMPRESSIONS[cells["compression"]], cells["compiler"])
 
 
 def with_zeros(network: str, pruning: str) -> float | None:
@@ -120,7 +111,7 @@ def with_zeros(network: str, pruning: str) -> float | None:
 
 def unstable() -> float:
     """Return the number of points of `latency.toml` whose times are no result."""
-    return float((points("dlas-fashion/latency")["status"] == "unstable").sum())
+    return FIGURE.unstable()
 
 
 def lost(network: str, compression: str) -> float:
@@ -134,17 +125,9 @@ def lost_at(network: str, compression: str, level: str) -> float:
     return dense(network) - accuracy(network, compression, float(level))
 
 
-def _fastest(network: str, compression: str) -> float:
-    """Return the latency of the fastest tuned program, in s."""
-    frame = only(
-        _measured(), model_name=network, compression_name=compression, compiler_name=COMPILERS["tuned"]
-    )
-    return float(frame["latency_s"].min())
-
-
 def over_fastest_dense(network: str, compression: str) -> float:
     """Return how many times as fast as the fastest dense program the fastest of a compression is, tuned."""
-    return _fastest(network, "none") / _fastest(network, PRUNINGS.get(compression, compression))
+    return FIGURE.over_fastest_dense(network, PRUNINGS.get(compression, compression), "tuned")
 
 
 def promised(network: str, compression: str) -> float:

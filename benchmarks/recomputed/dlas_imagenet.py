@@ -6,17 +6,12 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from benchmarks.recomputed.kept import COMPILERS, one, only, over_dense, points
+from benchmarks.recomputed.kept import one, only, points
 from benchmarks.recomputed.markdown import Value
-from dlas.analysis.matching import timed
+from benchmarks.recomputed.stack_figure import PRUNINGS, StackFigure
 
-PRUNINGS = {"weights": "weight_pruning", "channels": "channel_pruning"}
+FIGURE = StackFigure("dlas-imagenet/x86")
 PERCENT = 100.0
-
-
-def _points() -> pd.DataFrame:
-    frame = points("dlas-imagenet/x86")
-    return frame[timed(frame)]
 
 
 def _technique(compression: str) -> str:
@@ -28,24 +23,17 @@ def _technique(compression: str) -> str:
 
 def speed(network: str, compression: str, compiler: str, algorithm: str) -> float | None:
     """Return how many times as fast as dense `direct` in float32 by the same compiler a program is."""
-    frame = only(_points(), model_name=network, compiler_name=COMPILERS[compiler])
-    return over_dense(frame, compression_name=_technique(compression), algorithm=algorithm)
+    return FIGURE.speed(network, _technique(compression), compiler, algorithm)
 
 
 def speeds(cells: Mapping[str, str]) -> dict[str, Value]:
     """Return the speeds of the three algorithms of a compression, sparse ones of pruned networks."""
-    form = "csr_" if _technique(cells["compression"]) in PRUNINGS.values() else ""
-    return {
-        f"`{name}`": speed(cells["network"], cells["compression"], cells["compiler"], form + name)
-        for name in ("direct", "gemm", "spatial_pack")
-    }
+    return FIGURE.speeds(cells["network"], _technique(cells["compression"]), cells["compiler"])
 
 
 def over_fastest_dense(network: str, compression: str, compiler: str) -> float:
     """Return how many times as fast as the fastest dense program the fastest of a compression is."""
-    frame = only(_points(), model_name=network, compiler_name=COMPILERS[compiler])
-    fastest = frame.groupby("compression_name")["latency_s"].min()
-    return float(fastest["none"] / fastest[_technique(compression)])
+    return FIGURE.over_fastest_dense(network, _technique(compression), compiler)
 
 
 def pruned_globally(cells: Mapping[str, str]) -> dict[str, Value]:
@@ -65,7 +53,7 @@ def with_zeros(network: str, pruning: str) -> float | None:
 
 def promised(network: str, pruning: str) -> float:
     """Return how many times fewer multiply-adds than dense a timed network has that is pruned."""
-    frame = only(_points(), model_name=network, compression_name=PRUNINGS[pruning])
+    frame = only(FIGURE.programs(network, "tuned"), compression_name=PRUNINGS[pruning])
     return float((frame["macs"] / frame["effective_macs"]).iloc[0])
 
 
@@ -76,4 +64,4 @@ def _trained(network: str, compression: str) -> pd.DataFrame:
 
 def unstable() -> float:
     """Return the number of points whose times are no result."""
-    return float((points("dlas-imagenet/x86")["status"] == "unstable").sum())
+    return FIGURE.unstable()

@@ -18,8 +18,6 @@ from dlas.sweep.rows.results import Row
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 EXPERIMENTS = ROOT / "experiments"
-COMPILERS = {"untuned": "untuned", "tuned": "metaschedule"}
-"""What tables call compilers."""
 SLOW: set[Callable[..., Any]] = set()
 """Functions that read thousands of rows or fit predictors: not for `make test`."""
 
