@@ -28,6 +28,7 @@ def keys(study: Study) -> Iterator[tuple[str, str, str]]:
 
 
 def main() -> None:
+    """Print the key of each step of each point."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("studies", nargs="+", type=Path, help="study files")
     for path in parser.parse_args().studies:

@@ -201,6 +201,7 @@ def main(
     commands: str = "table,compare,report",
     where: Annotated[list[str] | None, typer.Option(help="Filters of each command.")] = None,
 ) -> None:
+    """Make rows, where they are missing, and print what reading them takes."""
     if not holds_rows(folder):
         fill(folder, rows, layers)
     size = (folder / FILE).stat().st_size

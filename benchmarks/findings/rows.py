@@ -68,6 +68,7 @@ def folders() -> tuple[str, ...]:
 
 @cache
 def points() -> pd.DataFrame:
+    """Return the points of all studies that are evidence."""
     return with_roles(read([EXPERIMENTS / folder for folder in folders()]))
 
 

@@ -39,18 +39,22 @@ def _of_curve(technique: str, cells: Mapping[str, str]) -> dict[str, Value]:
 
 
 def weight_pruning(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return the accuracy of a network at each level, in percent."""
     return _of_curve("weight_pruning", cells)
 
 
 def block_pruning(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return the accuracy of a network at each level, in percent."""
     return _of_curve("block_pruning", cells)
 
 
 def channel_pruning(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return the accuracy of a network at each level, in percent."""
     return _of_curve("channel_pruning", cells)
 
 
 def compact_channel_pruning(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return the accuracy of a network at each level, in percent."""
     return _of_curve("compact_channel_pruning", cells)
 
 

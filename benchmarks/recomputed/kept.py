@@ -94,4 +94,5 @@ def over_dense(frame: pd.DataFrame, **own: object) -> float | None:
 
 
 def geometric_mean(values: pd.Series) -> float:
+    """Return the geometric mean of values."""
     return float(np.exp(np.log(values).mean()))

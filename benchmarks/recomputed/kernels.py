@@ -170,10 +170,12 @@ def transformers_error(compiler: str) -> float:
 
 
 def draws() -> float:
+    """Return the number of networks and batches."""
     return len({(str(row.model), str(row.dataset), row.batch) for row in lines("kernels/rows")})
 
 
 def number_of_kernels() -> float:
+    """Return the number of kernels in all rows."""
     return sum(len(row.layers) for row in lines("kernels/rows"))
 
 

@@ -159,10 +159,12 @@ def _device(setting: SettingEvaluation) -> tuple[str, bool, int]:
 
 
 def floor(target: str) -> float:
+    """Return the least mean error that repeats allow, in percent."""
     return evaluated.floor(evaluated.read(target, ROWS, AGAIN), target)
 
 
 def differs(target: str) -> float:
+    """Return by how much repeats differ, in percent."""
     return evaluated.differs(evaluated.read(target, ROWS, AGAIN), target)
 
 

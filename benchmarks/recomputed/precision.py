@@ -115,6 +115,7 @@ def extreme(choose: str, kind: str, compiler: str) -> float:
 
 
 def unstable() -> float:
+    """Return the number of points without a time."""
     return float((~timed(_points())).sum())
 
 

@@ -71,7 +71,3 @@ def left(level: str) -> float:
     """Return how many percent of the multiply-adds are left at a level, the mean over both prunings."""
     pruned = only(_points(), compression__level=float(level))
     return 100 * float((pruned["effective_macs"] / pruned["macs"]).mean())
-
-
-def noisy_share() -> float:
-    return float(_points()["noisy"].fillna(False).mean())

@@ -63,10 +63,12 @@ def width(predictor: str, target: str) -> float:
 
 
 def floor(target: str) -> float:
+    """Return the least mean error that repeats allow, in percent."""
     return evaluated.floor(_points(target), TARGETS[target])
 
 
 def differs(target: str) -> float:
+    """Return by how much repeats differ, in percent."""
     return evaluated.differs(_points(target), TARGETS[target])
 
 

@@ -53,4 +53,5 @@ def _pairs(compiler: str) -> pd.DataFrame:
 
 
 def different() -> float:
+    """Return the number of points."""
     return len(_points())
