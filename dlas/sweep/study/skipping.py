@@ -66,4 +66,10 @@ def _matches(axis: str, value: Any, pattern: Any) -> bool:
     if not required:
         return True
     options = {**parts.find(axis, value.name).options(), **dict(value.options)} if not value.chain else {}
-    return all(key in options and options[key] == option for key, option in required.items())
+    return all(key in options and _alike(options[key], option) for key, option in required.items())
+
+
+def _alike(option: Any, pattern: Any) -> bool:
+    """Return whether an option has a pattern's value, or is a text like it."""
+    both = isinstance(option, str) and isinstance(pattern, str)
+    return bool(option == pattern) or (both and fnmatchcase(option, pattern))

@@ -130,6 +130,8 @@ reason = "too big"
         ("model = {factor = 2.0}", 1),
         ('model = ["nothing", "tests.fixtures.stubs:StubModel"]', 0),
         ("model = {unknown = 2.0}", 2),
+        ('model = {trouble = "n*e"}', 0),
+        ('model = {trouble = "*x*"}', 2),
     ],
 )
 def test_a_skip_pattern_may_name_options_and_alternatives(pattern: str, left: int) -> None:
