@@ -18,6 +18,7 @@ from dlas.stack import INFERENCE
 from dlas.stack.types import Floats
 from dlas.sweep.engine.session import Session
 from dlas.sweep.rows.files import holds_rows
+from dlas.sweep.rows.labels import number_of
 from dlas.sweep.rows.results import Row, read_rows
 from dlas.sweep.study import parts
 from dlas.sweep.study.point import NONE, Choice, Point
@@ -47,6 +48,8 @@ def macs_of(
     found = macs_of_rows(read_rows(folder) if holds_rows(folder) else ())
     asked = {point.id: point for key, point in made.items() if key not in found}
     if asked:
+        networks = number_of(len(asked), "network")
+        session.display.say(f"making {networks}, untrained, to know the multiply-adds")
         rows = session.part.make(study, [*asked.values()], until="network", workspace="explore").rows
         told = {row.id: row.macs for row in rows}
         found |= {key: float(macs) for key, point in made.items() if (macs := told.get(point.id))}
