@@ -315,8 +315,8 @@ def measure_share(
     strategy = ShareStrategy(study, share, goal, session.root, session.retry)
     for place in filter(None, strategy.places):
         session.check(study, folder / place, [], advice=OTHER_FOLDER)
-    strategy.take_macs(macs_of(study, strategy.space.points, folder, session))
     of_others = [point for point in read_predictions(folder) if point.row.study != study.name]
+    strategy.take_macs(macs_of(study, strategy.space.points, folder, session))
     session.note(study, folder, len(strategy.space) + strategy.unsupported)
     # Those that are measured in full after a race are no more points than those that took part.
     budget = LoopBudget(points=strategy.budget if goal == "rest" else None)
