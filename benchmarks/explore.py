@@ -21,11 +21,11 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from dlas.prediction.adaptive.share.acquisition import fastest, first_share
+from dlas.prediction.adaptive.share.multiply_adds import macs_of_rows
 from dlas.prediction.adaptive.share.outcomes import PointOutcome
 from dlas.prediction.adaptive.share.share import batches_of_share, budget_of, process_of
 from dlas.prediction.adaptive.share.space import Space
 from dlas.prediction.adaptive.share.strategy import SAMPLES, near
-from dlas.prediction.adaptive.share.work import macs_of_rows
 from dlas.sweep.rows.results import Row, read_rows
 from dlas.sweep.study.point import Point
 

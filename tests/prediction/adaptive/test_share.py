@@ -14,6 +14,7 @@ from scipy.stats import norm
 from dlas.errors import InputError, Unfinished
 from dlas.prediction.adaptive.share.acquisition import fastest, first_share
 from dlas.prediction.adaptive.share.covariance import Covariance
+from dlas.prediction.adaptive.share.multiply_adds import macs_of_rows
 from dlas.prediction.adaptive.share.outcomes import PointOutcome
 from dlas.prediction.adaptive.share.posterior import Posterior
 from dlas.prediction.adaptive.share.share import (
@@ -25,7 +26,6 @@ from dlas.prediction.adaptive.share.share import (
 )
 from dlas.prediction.adaptive.share.space import ABSENT, Space
 from dlas.prediction.adaptive.share.trends import SLOPES
-from dlas.prediction.adaptive.share.work import macs_of_rows
 from dlas.sweep.rows.results import read_rows
 from dlas.sweep.study.point import Point
 from dlas.sweep.study.study import Study

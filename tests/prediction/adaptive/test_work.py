@@ -10,9 +10,10 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
+from dlas.prediction.adaptive.share.multiply_adds import macs_of
 from dlas.prediction.adaptive.share.outcomes import PointOutcome
 from dlas.prediction.adaptive.share.space import Space
-from dlas.prediction.adaptive.share.work import macs_of, work_of
+from dlas.prediction.adaptive.share.work import work_of
 from dlas.stack import Data, Network, Workspace
 from dlas.sweep.engine.session import Session
 from dlas.sweep.study.point import Choice

@@ -14,6 +14,7 @@ from typing import cast
 from dlas.errors import InputError, unknown
 from dlas.prediction.adaptive.loop import Batch, Loop, LoopBudget, SteppedStrategy
 from dlas.prediction.adaptive.share.acquisition import GOALS, first_share
+from dlas.prediction.adaptive.share.multiply_adds import macs_of
 from dlas.prediction.adaptive.share.outcomes import PointOutcome
 from dlas.prediction.adaptive.share.share import (
     RestPredictions,
@@ -23,7 +24,6 @@ from dlas.prediction.adaptive.share.share import (
     predict_rest,
 )
 from dlas.prediction.adaptive.share.space import Architecture, Codes, Space
-from dlas.prediction.adaptive.share.work import macs_of
 from dlas.prediction.learning.intervals import LEVEL
 from dlas.stack import Hardware
 from dlas.sweep.engine.planning import Planner
