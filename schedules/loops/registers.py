@@ -40,7 +40,7 @@ def compute_filters_in_registers(
     """
     output, convolution = output_and_sum(schedule)
     if "joined" in decisions:
-        join_rows(schedule, output, conv)
+        join_rows(schedule, output, convolution, conv, int(decisions["joined"]))
     tasks, around, columns, inner = _tile_blocks(schedule, output, conv, decisions)
     schedule.compute_at(convolution, [*tasks, *around][-1], preserve_unit_loops=True)
     schedule.set_scope(convolution, 0, "local")
@@ -72,7 +72,7 @@ def _tile_blocks(
     if lane is None:
         block, lane = schedule.split(block, [None, filters_a_block(conv)])
     blocks, block, lane = split_blocks(schedule, block, lane, decisions)
-    row, column = pixel if len(pixel) == 2 else schedule.split(*pixel, [None, a_row(conv, decisions)])
+    row, column = pixel
     columns, column = schedule.split(column, [None, int(decisions["columns"])])
     inner = [block, column, lane] if channel_block(conv.output_layout) else [block, lane, column]
     if "parts" not in decisions:  # nothing is padded: each tile is a task
@@ -85,14 +85,33 @@ def _tile_blocks(
     return tasks, around, columns, inner
 
 
-def join_rows(schedule: Schedule, output: SBlockRV, conv: Conv) -> None:
-    """Fuse rows and columns of the output, for TVM to see that a tile which crosses rows is contiguous."""
+def join_rows(schedule: Schedule, output: SBlockRV, convolution: SBlockRV, conv: Conv, rows: int) -> None:
+    """Make one row of so many, of the output and of its sum, for tiles to cross from one into the next.
+
+    The sum has all pixels in one row.  TVM has to see the same rows in both to know how many sums a tile
+    has, of which the last one of a row has fewer.
+    """
+    columns = rows * conv.q
 
     def joined(n: Expr, k: Expr, p: Expr, q: Expr, *lane: Expr) -> list[Expr]:
-        return [n, k, p * conv.q + q, *lane]
+        return [n, k, p // rows, p % rows * conv.q + q, *lane]
 
-    axes = len(schedule.get(output).iter_vars)
-    schedule.transform_block_layout(output, tirx.IndexMap.from_func(joined, axes, index_dtype="int32"))
+    def parted(n: Expr, k: Expr, p: Expr, q: Expr, lane: Expr) -> list[Expr]:
+        return [n, k, q // columns, q % columns, lane]
+
+    def of_sum(*axes: Expr) -> list[Expr]:
+        return [*parted(*axes[:5]), *(axes[place] for place in terms)]
+
+    def mapped(by: Callable[..., list[Expr]], axes: int) -> tirx.IndexMap:
+        return tirx.IndexMap.from_func(by, axes, index_dtype="int32")
+
+    axes = schedule.get(convolution).iter_vars
+    terms = [
+        place for place in range(5, len(axes)) if int(axes[place].dom.extent) > 1
+    ]  # TVM takes others for points
+    schedule.transform_block_layout(output, mapped(joined, len(schedule.get(output).iter_vars)))
+    schedule.transform_block_layout(convolution, mapped(of_sum, len(axes)))
+    schedule.transform_layout(convolution, ("write", 0), mapped(parted, 5))
 
 
 def a_row(conv: Conv, decisions: Decisions) -> int:

@@ -120,6 +120,16 @@ def test_no_tile_takes_memory_from_an_allocator(algorithm: str, types: str, targ
     check(algorithm, list(CONVS), types, target)
 
 
+@pytest.mark.parametrize("target", ["avx2", pytest.param("avx512", marks=pytest.mark.slow)])
+def test_sums_of_a_narrower_tile_in_joined_rows_take_no_memory(target: str) -> None:
+    conv, on = Conv("1x1", 1, 32, 56, 53, 32, 1, 1), X86[target]
+    kernel = kernel_of(ALGORITHMS["blocked"], conv, on)
+    rows = [(point, int(point["joined"])) for point in kernel.space(on)]
+    tile = next(p for p, joined in rows if 1 < joined < conv.p and joined * conv.q % int(p["columns"]))
+    built = build_functions(tvm.IRModule({"main": schedule_kernel(kernel, on, tile)}), on)
+    assert workspaces(built) == [], "nothing is padded, and a tile's sums are in registers"
+
+
 def test_allocations_are_found() -> None:
     kernel = kernel_of(ALGORITHMS["winograd blocked"], CONVS["3x3"], AVX2)
     best = schedule_kernel(kernel, AVX2, kernel.space(AVX2)[0])

@@ -149,7 +149,14 @@ def test_borders_of_depthwise_layers_are_right(conv: Conv) -> None:
 INNERMOST_LOOP = re.compile(r"^(\.L\w+):\n((?:(?!\.L).*\n)*?)\s+j\w+\s+\1\n", re.MULTILINE)
 
 
-@pytest.mark.parametrize("conv", [SQUARE, Conv("1x1", 1, 64, 14, 14, 64, 1, 1)], ids=["3x3", "1x1"])
+REGISTERS = (
+    SQUARE,
+    Conv("1x1, all rows joined", 1, 64, 14, 14, 64, 1, 1),
+    Conv("1x1, two rows joined", 1, 64, 56, 56, 64, 1, 1),
+)
+
+
+@pytest.mark.parametrize("conv", REGISTERS, ids=lambda conv: conv.name)
 def test_whole_and_narrower_tiles_keep_their_sums_in_registers(conv: Conv) -> None:
     kernel = kernel_of(conv)
     best = kernel.algorithm.space(kernel.conv, AVX2)[0]
@@ -167,6 +174,7 @@ REMAINDERS = (
     (SpatialPack(layout="blocked"), Conv("3x3", 2, 20, 7, 13, 40, 3, 3, padding=SAME)),
     (SpatialPack(layout="blocked"), Conv("1x1 with strides", 2, 20, 13, 14, 64, 1, 1, strides=(2, 2))),
     (SpatialPack(layout="blocked"), Conv("1x1", 2, 20, 7, 7, 40, 1, 1)),
+    (SpatialPack(layout="blocked"), Conv("1x1 of joined rows", 2, 20, 32, 28, 40, 1, 1)),
     (SpatialPack(layout="blocked"), Conv("strides", 1, 16, 14, 14, 48, 3, 3, strides=(2, 2), padding=SAME)),
     (SpatialPack(layout="nchw"), Conv("3x3 in NCHW", 2, 20, 7, 13, 40, 3, 3, padding=SAME)),
     (SpatialPack(layout="nchw"), Conv("1x1 in NCHW", 2, 20, 13, 13, 64, 1, 1, strides=(2, 2))),
