@@ -57,12 +57,8 @@ def blocks_of_filters(conv: Conv) -> int:
 
 
 def pointwise(conv: Conv) -> bool:
-    """Whether a pixel of the output reads one of the input, so that rows and columns can be one loop.
-
-    A single channel is left out, whose products are no sums.
-    """
-    one = (conv.r, conv.s) == (1, 1) and not any(conv.padding) and conv.c > conv.groups
-    return one and (conv.strides == (1, 1) or thins(conv))
+    """Whether a pixel of the output reads one of the input, so that rows and columns can be one loop."""
+    return (conv.r, conv.s) == (1, 1) and not any(conv.padding) and (conv.strides == (1, 1) or thins(conv))
 
 
 def thins(conv: Conv) -> bool:

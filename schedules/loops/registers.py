@@ -72,7 +72,7 @@ def _tile_blocks(
     if lane is None:
         block, lane = schedule.split(block, [None, filters_a_block(conv)])
     blocks, block, lane = split_blocks(schedule, block, lane, decisions)
-    row, column = pixel
+    row, column = pixel if len(pixel) == 2 else schedule.split(*pixel, [None, a_row(conv, decisions)])
     columns, column = schedule.split(column, [None, int(decisions["columns"])])
     inner = [block, column, lane] if channel_block(conv.output_layout) else [block, lane, column]
     if "parts" not in decisions:  # nothing is padded: each tile is a task
@@ -89,12 +89,16 @@ def join_rows(schedule: Schedule, output: SBlockRV, convolution: SBlockRV, conv:
     """Make one row of so many, of the output and of its sum, for tiles to cross from one into the next.
 
     The sum has all pixels in one row.  TVM has to see the same rows in both to know how many sums a tile
-    has, of which the last one of a row has fewer.
+    has, of which the last one of a row has fewer.  A sum of one term stays as it is, since TVM would take
+    none of its axes for that of a sum; the output has one row then.
     """
+    axes = schedule.get(convolution).iter_vars
+    terms = [place for place in range(5, len(axes)) if int(axes[place].dom.extent) > 1]
     columns = rows * conv.q
 
     def joined(n: Expr, k: Expr, p: Expr, q: Expr, *lane: Expr) -> list[Expr]:
-        return [n, k, p // rows, p % rows * conv.q + q, *lane]
+        pixel = [p // rows, p % rows * conv.q + q] if terms else [p * conv.q + q]
+        return [n, k, *pixel, *lane]
 
     def parted(n: Expr, k: Expr, p: Expr, q: Expr, lane: Expr) -> list[Expr]:
         return [n, k, q // columns, q % columns, lane]
@@ -105,13 +109,10 @@ def join_rows(schedule: Schedule, output: SBlockRV, convolution: SBlockRV, conv:
     def mapped(by: Callable[..., list[Expr]], axes: int) -> tirx.IndexMap:
         return tirx.IndexMap.from_func(by, axes, index_dtype="int32")
 
-    axes = schedule.get(convolution).iter_vars
-    terms = [
-        place for place in range(5, len(axes)) if int(axes[place].dom.extent) > 1
-    ]  # TVM takes others for points
     schedule.transform_block_layout(output, mapped(joined, len(schedule.get(output).iter_vars)))
-    schedule.transform_block_layout(convolution, mapped(of_sum, len(axes)))
-    schedule.transform_layout(convolution, ("write", 0), mapped(parted, 5))
+    if terms:
+        schedule.transform_block_layout(convolution, mapped(of_sum, len(axes)))
+        schedule.transform_layout(convolution, ("write", 0), mapped(parted, 5))
 
 
 def a_row(conv: Conv, decisions: Decisions) -> int:

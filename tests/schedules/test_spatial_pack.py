@@ -212,6 +212,7 @@ ODD = (
     Conv("groups that do not", 1, 21, 8, 8, 27, 3, 3, padding=SAME, groups=3),
     Conv("many columns", 1, 18, 3, 53, 18, 3, 3, padding=SAME),
     Conv("one output point", 1, 37, 3, 3, 10, 3, 3),
+    Conv("1x1 of one channel", 2, 1, 12, 9, 20, 1, 1),
     Conv("a border of 1.5", 1, 19, 9, 9, 19, 3, 3, padding=SAME, groups=19, padding_value=1.5),
 )
 FAST = 2
