@@ -22,20 +22,8 @@ from dlas.sweep.study import parts
 
 NETWORKS = ("networks", "networks-again")
 DRAWN = ("rows", "again")
-OTHERS = ("others",)
 COLUMNS = (("onnxruntime", 1), ("hand", 1), ("torch_eager", 1), ("onnxruntime", 2))
 """Settings of the table of each network's errors."""
-COMPRESSED = {
-    ("int8", "onnxruntime"): ("onnxruntime", "library", "int8(calibration=none, images=2)"),
-    ("int8", "hand"): ("hand", "spatial_pack", "int8(calibration=none, images=2)"),
-    ("weight_pruning", "hand"): ("hand", "csr_spatial_pack", "weight_pruning(level=0.9, recipe=none)"),
-    ("weight_pruning, random", "hand"): (
-        "hand",
-        "csr_spatial_pack",
-        "weight_pruning(criterion=random, level=0.9, recipe=none)",
-    ),
-}
-"""What the names in the table of compressed networks stand for."""
 
 
 @cache
@@ -84,17 +72,6 @@ def _of_kernels() -> tuple[list[Mapping[str, str]], dict[benchmark.Setting, tupl
 
 
 @cache
-def _of_others() -> list[Mapping[str, str]]:
-    """Return the lines of the table of the thirty networks that nothing was tried on."""
-    with contextlib.redirect_stdout(io.StringIO()) as text:
-        benchmark.print_networks(
-            _settings(DRAWN), _settings(OTHERS), benchmark.TARGET, _boosted(), _of_kernels()[1]
-        )
-    (found,) = _rows_of(text.getvalue())
-    return found
-
-
-@cache
 def _of_networks() -> list[list[Mapping[str, str]]]:
     """Return the lines of the tables of networks, of each network and of points measured again."""
     drawn, measured, target = _settings(DRAWN), _settings(NETWORKS), benchmark.TARGET
@@ -137,13 +114,6 @@ def networks(cells: Mapping[str, str]) -> dict[str, Value]:
 
 
 @slow
-def others(cells: Mapping[str, str]) -> dict[str, Value]:
-    """Return a setting's rows and errors of networks that nothing was tried on."""
-    names = {name: cells[name] for name in ("compiler", "threads")}
-    return _values(_line(_of_others(), **names), names)
-
-
-@slow
 def errors(cells: Mapping[str, str]) -> dict[str, Value]:
     """Return the errors of a network in each setting, at batches of 1 and 8."""
     found = []
@@ -161,7 +131,7 @@ def generality(choose: str, column: str, eager: str) -> float:
 
 
 @cache
-def _unseen(drawn: tuple[str, ...], networks: str) -> dict[tuple[str, ...], float]:
+def _unseen(drawn: str, networks: str) -> dict[tuple[str, ...], float]:
     """Return the errors of networks in percent, from drawn ones alone.
 
     They are by compiler, algorithm, network, compression and batch.
@@ -169,15 +139,15 @@ def _unseen(drawn: tuple[str, ...], networks: str) -> dict[tuple[str, ...], floa
     target = benchmark.TARGET
     found: dict[tuple[str, ...], float] = {}
     known, measured = (
-        read_points([EXPERIMENTS / "kernels" / folder for folder in folders], target, kernels=True).settings()
-        for folders in (drawn, (networks,))
+        read_points([EXPERIMENTS / "kernels" / folder], target, kernels=True).settings()
+        for folder in (drawn, networks)
     )
     for setting, own in measured.items():
         fitted, own = known[setting].merged(target), own.merged(target)
         tried = benchmark.samples_of(own, _boosted(), target)
         boosted = fit(_boosted(), benchmark.samples_of(fitted, _boosted(), target), say=lambda line: None)
         errors = 100 * (boosted.predict(tried) / tried.target - 1)
-        columns = ("compiler_name", "algorithm_name", "model_name", "compression", "batch")
+        columns = ("compiler_name", "algorithm_name", "model_name", "compression_name", "batch")
         names = own.frame[list(columns)].astype(str).itertuples(index=False, name=None)
         found |= dict(zip(names, errors.tolist(), strict=True))
     return found
@@ -188,35 +158,15 @@ def transformers(cells: Mapping[str, str]) -> dict[str, Value]:
     """Return the errors of a network over tokens under each compiler, at batches of 1 and 8."""
     places = [("onnxruntime", "library"), ("hand", "spatial_pack")]
     asked = [(*place, cells["network"], "none", batch) for place in places for batch in "18"]
-    found = _unseen(("tokens",), "transformers")
+    found = _unseen("tokens", "transformers")
     return {column: found.get(each) for column, each in zip(list(cells)[1:], asked, strict=True)}
 
 
 @slow
 def transformers_error(compiler: str) -> float:
     """Return the mean error of networks over tokens in percent."""
-    every = _unseen(("tokens",), "transformers").items()
+    every = _unseen("tokens", "transformers").items()
     return fmean(abs(error) for names, error in every if names[0] == compiler)
-
-
-@slow
-def compressed(cells: Mapping[str, str]) -> dict[str, Value]:
-    """Return the errors of a network as it is compressed and run, at batches of 1 and 8."""
-    compiler, algorithm, compression = COMPRESSED[cells["compression"], cells["compiler"]]
-    asked = [(compiler, algorithm, cells["network"], compression, batch) for batch in "18"]
-    found = _of_compressed()
-    return {f"batch {names[-1]}": found.get(names) for names in asked}
-
-
-@slow
-def compressed_error(compression: str) -> float:
-    """Return the mean error of quantised networks, or of pruned ones, in percent."""
-    every = _of_compressed().items()
-    return fmean(abs(error) for names, error in every if names[3].startswith(compression))
-
-
-def _of_compressed() -> dict[tuple[str, ...], float]:
-    return _unseen((*DRAWN, "compressed"), "compressed-networks")
 
 
 def draws() -> float:

@@ -54,9 +54,9 @@ def test_more_points_extend_a_sample() -> None:
 
 def test_the_work_to_draw_thousands_of_points_grows_with_their_number() -> None:
     def calls(points: int) -> int:
-        profile = cProfile.Profile()
-        drawn = profile.runcall(lambda: ids(study(points)))
-        assert len(drawn) == points
+        profile, drawn = cProfile.Profile(), study(points)
+        profile.runcall(drawn.check_size)
+        assert len(profile.runcall(ids, drawn)) == points
         return sum(entry.callcount for entry in profile.getstats())
 
     calls(10)
