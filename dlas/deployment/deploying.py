@@ -18,6 +18,7 @@ from dlas.bench.store.cache import Cache, default_root
 from dlas.bench.store.replacing import new_folder
 from dlas.deployment import run
 from dlas.deployment.packing import check_packable
+from dlas.deployment.page import SUFFIX
 from dlas.deployment.remaking import CachedBuild, built
 from dlas.deployment.writing import write
 from dlas.errors import InputError
@@ -95,12 +96,14 @@ def deploy(
 
 
 def check_free(target: Path) -> None:
-    """Refuse a folder that holds something.
+    """Refuse a folder that holds something, and the name of a page.
 
     Raises
     ------
     InputError
     """
+    if target.suffix == SUFFIX:
+        raise InputError(f"`to={str(target)!r}` is the name of a page, which `dlas.deploy_page` writes")
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
         raise InputError(f"`to={str(target)!r}` exists and is not an empty folder; give another")
 

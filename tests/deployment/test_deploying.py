@@ -14,6 +14,7 @@ import pytest
 import dlas
 from dlas.deployment.remaking import searched_schedules
 from dlas.deployment.run import CPUINFO, DESCRIPTION, HASHES, check_files
+from dlas.errors import InputError
 from dlas.networks.convolutions import library_layers
 from dlas.sweep.rows.results import FILE
 from tests.fixtures import commands
@@ -146,6 +147,14 @@ def describe_otherwise(folder: Path, **changes: Any) -> None:
 
 
 @pytest.mark.slow
+def test_the_name_of_a_page_is_no_folder(sweep: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"page\.html' is the name of a page, which `dlas\.deploy_page` writes"
+    ):
+        dlas.deploy(sweep / "out", row_of(sweep, "untuned").id, to=tmp_path / "page.html")
+    assert not (tmp_path / "page.html").exists()
+
+
 def test_the_command_writes_what_a_loaded_network_returns(copy: Path) -> None:
     images = np.random.default_rng(0).standard_normal((5, 3, 8, 8)).astype(np.float32)
     np.save(copy / "images.npy", images)

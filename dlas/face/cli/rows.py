@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dlas.deployment.page import SUFFIX
 from dlas.errors import InputError
 from dlas.face.cli.commands import Call, like
 from dlas.face.console import terminal
@@ -264,10 +265,6 @@ def choose(call: Call, folders: list[Path]) -> None:
     _print(call, folders)
 
 
-PAGE = ".html"
-"""How a path ends that `dlas deploy` writes a page to."""
-
-
 @like("deploy", "folder", "row")
 def deploy(
     call: Call,
@@ -290,9 +287,9 @@ def deploy(
         raise InputError("give the row's id, as `dlas table` prints it, or --fastest, or --paths")
     if where and not (fastest or paths):
         raise InputError("--where chooses among the rows of --fastest or --paths")
-    page = to.suffix == PAGE
+    page = to.suffix == SUFFIX
     if float16_weights and not page:
-        raise InputError(f"--float16-weights is of a page, and --to {str(to)!r} does not end with {PAGE}")
+        raise InputError(f"--float16-weights is of a page, and --to {str(to)!r} does not end with {SUFFIX}")
     with terminal.working("importing what makes programs"):
         from dlas.deployment.deploying import DeploymentFailed
         from dlas.deployment.deploying import deploy as write
