@@ -53,7 +53,8 @@ HOME = Path("experiments/kernels")
 STUDY = HOME / "networks.toml"
 TARGET = "latency_s"
 PREDICTORS = ("boosted_kernels", "additive", "nearest", "flops")
-HELD_OUT = Criterion.parse("network/10")
+HELD_OUT_PARTS = 10
+HELD_OUT = Criterion.parse(f"network/{HELD_OUT_PARTS}")
 SHOWN = (
     "conv",
     "conv1x1",
@@ -92,11 +93,7 @@ def main() -> None:
     print_shares([row for row in read_rows(given.networks[0]) if row.status == "ok"])
     if given.told:
         print_told(given.networks[0])
-    drawn = dict(settings(read_points(given.drawn, given.target, kernels=True)))
-    drawn = {
-        setting: replace(own, fewer_threads=on_fewest_threads(own, drawn.values(), given.target))
-        for setting, own in drawn.items()
-    }
+    drawn = beside_fewer_threads(read_points(given.drawn, given.target, kernels=True), given.target)
     measured = dict(settings(read_points(given.networks, given.target, kernels=True)))
     networks = {setting: points for setting, points in measured.items() if setting in drawn}
     boosted = parts.make("predictor", "boosted_kernels", {"trials": given.trials})
@@ -112,6 +109,15 @@ def settings(points: Points) -> Iterator[tuple[Setting, Points]]:
     """Yield the points of each compiler and number of threads."""
     for own in points.settings().values():
         yield (str(own.frame["compiler"].iloc[0]), int(own.frame["threads"].iloc[0])), own
+
+
+def beside_fewer_threads(points: Points, target: str) -> dict[Setting, Points]:
+    """Return the points of each setting, with those on fewer threads that a predictor learns from as well."""
+    own = dict(settings(points))
+    return {
+        setting: replace(each, fewer_threads=on_fewest_threads(each, own.values(), target))
+        for setting, each in own.items()
+    }
 
 
 def begin(setting: Setting) -> str:
@@ -294,6 +300,8 @@ def print_quarters(
         own, real = points.merged(target), samples_of(networks[setting].merged(target), part, target)
         for share, seeds in ((1.0, range(1)), (MORE_SHARE, range(3))):
             count = round(share * len(own))
+            if count * (1 - 1 / HELD_OUT_PARTS) < part.fewest:
+                continue
             known = [
                 own.take(np.sort(np.random.default_rng(seed).permutation(len(own))[:count])) for seed in seeds
             ]

@@ -21,6 +21,7 @@ LEFT_OUT = {
     "kernels/rows": "drawn networks of layers",
     "kernels/again": "the same",
     "kernels/tokens": "the same",
+    "kernels/compressed": "the same",
     "dlas-imagenet/levels": "other work disturbed its times",
     "leaf-digits/fine-tuned": "other work disturbed its times",
     "mirage-simulated": "no device: a law tells its times",

@@ -22,8 +22,20 @@ from dlas.sweep.study import parts
 
 NETWORKS = ("networks", "networks-again")
 DRAWN = ("rows", "again")
+OTHERS = ("others",)
 COLUMNS = (("onnxruntime", 1), ("hand", 1), ("torch_eager", 1), ("onnxruntime", 2))
 """Settings of the table of each network's errors."""
+COMPRESSED = {
+    ("int8", "onnxruntime"): ("onnxruntime", "library", "int8(calibration=none, images=2)"),
+    ("int8", "hand"): ("hand", "spatial_pack", "int8(calibration=none, images=2)"),
+    ("weight_pruning", "hand"): ("hand", "csr_spatial_pack", "weight_pruning(level=0.9, recipe=none)"),
+    ("weight_pruning, random", "hand"): (
+        "hand",
+        "csr_spatial_pack",
+        "weight_pruning(criterion=random, level=0.9, recipe=none)",
+    ),
+}
+"""What the names in the table of compressed networks stand for."""
 
 
 @cache
@@ -49,7 +61,8 @@ def shares(cells: Mapping[str, str]) -> dict[str, Value]:
 @cache
 def _settings(folders: tuple[str, ...]) -> dict[benchmark.Setting, Points]:
     paths = [EXPERIMENTS / "kernels" / folder for folder in folders]
-    return dict(benchmark.settings(read_points(paths, benchmark.TARGET, kernels=True)))
+    points = read_points(paths, benchmark.TARGET, kernels=True)
+    return benchmark.beside_fewer_threads(points, benchmark.TARGET)
 
 
 def _rows_of(text: str) -> list[list[Mapping[str, str]]]:
@@ -69,6 +82,17 @@ def _of_kernels() -> tuple[list[Mapping[str, str]], dict[benchmark.Setting, tupl
         calibrations = benchmark.print_kernels(_settings(DRAWN), _boosted(), benchmark.TARGET)
     (found,) = _rows_of(text.getvalue())
     return found, calibrations
+
+
+@cache
+def _of_others() -> list[Mapping[str, str]]:
+    """Return the lines of the table of the thirty networks that nothing was tried on."""
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        benchmark.print_networks(
+            _settings(DRAWN), _settings(OTHERS), benchmark.TARGET, _boosted(), _of_kernels()[1]
+        )
+    (found,) = _rows_of(text.getvalue())
+    return found
 
 
 @cache
@@ -114,12 +138,21 @@ def networks(cells: Mapping[str, str]) -> dict[str, Value]:
 
 
 @slow
+def others(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return a setting's rows and errors of networks that nothing was tried on."""
+    names = {name: cells[name] for name in ("compiler", "threads")}
+    return _values(_line(_of_others(), **names), names)
+
+
+@slow
 def errors(cells: Mapping[str, str]) -> dict[str, Value]:
     """Return the errors of a network in each setting, at batches of 1 and 8."""
-    found = []
+    found: list[Value] = []
     for compiler, threads in COLUMNS:
-        row = _line(_of_networks()[1], compiler=compiler, threads=str(threads), network=cells["network"])
-        found += [_number(*numbers(row[f"batch {batch}"])) for batch in (1, 8)]
+        names = {"compiler": compiler, "threads": str(threads), "network": cells["network"]}
+        rows = [row for row in _of_networks()[1] if names.items() <= row.items()]
+        told = [numbers(row[f"batch {batch}"]) for row in rows for batch in (1, 8)] or [[], []]
+        found += [list(map(_number, each)) or None for each in told]
     return dict(zip(list(cells)[1:], found, strict=True))
 
 
@@ -131,7 +164,7 @@ def generality(choose: str, column: str, eager: str) -> float:
 
 
 @cache
-def _unseen(drawn: str, networks: str) -> dict[tuple[str, ...], float]:
+def _unseen(drawn: tuple[str, ...], networks: str) -> dict[tuple[str, ...], float]:
     """Return the errors of networks in percent, from drawn ones alone.
 
     They are by compiler, algorithm, network, compression and batch.
@@ -139,15 +172,15 @@ def _unseen(drawn: str, networks: str) -> dict[tuple[str, ...], float]:
     target = benchmark.TARGET
     found: dict[tuple[str, ...], float] = {}
     known, measured = (
-        read_points([EXPERIMENTS / "kernels" / folder], target, kernels=True).settings()
-        for folder in (drawn, networks)
+        read_points([EXPERIMENTS / "kernels" / folder for folder in folders], target, kernels=True).settings()
+        for folders in (drawn, (networks,))
     )
     for setting, own in measured.items():
         fitted, own = known[setting].merged(target), own.merged(target)
         tried = benchmark.samples_of(own, _boosted(), target)
         boosted = fit(_boosted(), benchmark.samples_of(fitted, _boosted(), target), say=lambda line: None)
         errors = 100 * (boosted.predict(tried) / tried.target - 1)
-        columns = ("compiler_name", "algorithm_name", "model_name", "compression_name", "batch")
+        columns = ("compiler_name", "algorithm_name", "model_name", "compression", "batch")
         names = own.frame[list(columns)].astype(str).itertuples(index=False, name=None)
         found |= dict(zip(names, errors.tolist(), strict=True))
     return found
@@ -158,15 +191,35 @@ def transformers(cells: Mapping[str, str]) -> dict[str, Value]:
     """Return the errors of a network over tokens under each compiler, at batches of 1 and 8."""
     places = [("onnxruntime", "library"), ("hand", "spatial_pack")]
     asked = [(*place, cells["network"], "none", batch) for place in places for batch in "18"]
-    found = _unseen("tokens", "transformers")
+    found = _unseen(("tokens",), "transformers")
     return {column: found.get(each) for column, each in zip(list(cells)[1:], asked, strict=True)}
 
 
 @slow
 def transformers_error(compiler: str) -> float:
     """Return the mean error of networks over tokens in percent."""
-    every = _unseen("tokens", "transformers").items()
+    every = _unseen(("tokens",), "transformers").items()
     return fmean(abs(error) for names, error in every if names[0] == compiler)
+
+
+@slow
+def compressed(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return the errors of a network as it is compressed and run, at batches of 1 and 8."""
+    compiler, algorithm, compression = COMPRESSED[cells["compression"], cells["compiler"]]
+    asked = [(compiler, algorithm, cells["network"], compression, batch) for batch in "18"]
+    found = _of_compressed()
+    return {f"batch {names[-1]}": found.get(names) for names in asked}
+
+
+@slow
+def compressed_error(compression: str) -> float:
+    """Return the mean error of quantised networks, or of pruned ones, in percent."""
+    every = _of_compressed().items()
+    return fmean(abs(error) for names, error in every if names[3].startswith(compression))
+
+
+def _of_compressed() -> dict[tuple[str, ...], float]:
+    return _unseen((*DRAWN, "compressed"), "compressed-networks")
 
 
 def draws() -> float:
@@ -200,11 +253,11 @@ def against_onnxruntime(folder: str, choose: str) -> float:
 
 
 def between_machines(threads: str) -> float:
-    """Return how many times as long the networks take on the other machine, the geometric mean."""
+    """Return how many times as long the networks take as on the other machine, the geometric mean."""
     here, there = (
         frame[timed(frame)].set_index("id")
         for frame in (points("kernels/networks"), points("kernels/another-machine"))
     )
     own = here[here["threads"] == int(threads)]["latency_s"]
     both = own.index.intersection(there.index)
-    return geometric_mean(there.loc[both, "latency_s"] / own.loc[both])
+    return geometric_mean(own.loc[both] / there.loc[both, "latency_s"])
