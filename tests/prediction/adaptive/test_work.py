@@ -80,7 +80,7 @@ def test_rows_tell_multiply_adds_too(tmp_path: Path, session: Session) -> None:
     asked = study()
     points = [*asked.points()]
     broken = next(point for point in points if "trouble" in dict(point.model.options))
-    content = {"dataset": broken.dataset.content(), "model": broken.model.content()}
+    content: dict[str, Any] = {"dataset": broken.dataset.content(), "model": broken.model.content()}
     pruned = {"name": f"{STUB}Compression", "level": 0.5}
     rows = [row(**content, macs=3_000_000), row(**content, compression=pruned, macs=1)]
     macs = macs_of(asked, points, write(tmp_path / "out", rows), session)
