@@ -37,8 +37,9 @@ class Counted(StubModel):
     def build(self, data: Data, workspace: Workspace) -> Network:
         """Return the network."""
         assert self.recipe == "none" and self.epochs is None, "nobody asked for a trained network"
-        made = super().build(data, workspace)
-        return replace(made, facts=replace(made.facts, macs=int(self.factor * 1e6)))
+        made: Any = super().build(data, workspace)
+        found: Network = replace(made, facts=replace(made.facts, macs=int(self.factor * 1e6)))
+        return found
 
 
 def study(**axes: Any) -> Study:
@@ -67,7 +68,8 @@ def test_networks_tell_multiply_adds_untrained_and_uncompressed(tmp_path: Path, 
     asked = study()
     points = [*asked.points()]
     macs = macs_of(asked, points, tmp_path / "out", session)
-    by_factor = {model.make("model").factor: each for (_, model), each in macs.items()}
+    made = {model.make("model"): each for (_, model), each in macs.items()}
+    by_factor = {model.factor: each for model, each in made.items() if isinstance(model, Counted)}
     assert by_factor == {1.0: 1e6, 2.0: 2e6}, "the one that fails is missing"
     assert not (tmp_path / "out").exists()
     space = Space.of(points, macs)
