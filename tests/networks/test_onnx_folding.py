@@ -16,7 +16,7 @@ from dlas.axes.models.onnx import Onnx
 from dlas.errors import InputError
 from dlas.lowering.lower import lower
 from dlas.networks.onnx.counting import count_graph
-from dlas.networks.onnx.folding import fold_constants
+from dlas.networks.onnx.folding import fold_constants, fold_shapes
 from dlas.networks.onnx.network import OnnxNetwork
 from dlas.schedules.direct import Direct
 from dlas.stack import Facts, Workspace
@@ -132,6 +132,60 @@ def test_what_torch_exports_without_folding_is_folded(tmp_path: Path) -> None:
     with torch.no_grad():
         expected = module(torch.from_numpy(IMAGES)).numpy()
     np.testing.assert_allclose(network.reference(IMAGES), expected, rtol=1e-4, atol=1e-5)
+
+
+class Shuffled(nn.Module):
+    """Half of the channels through a convolution, and then every other one from either half."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.widen, self.inner = nn.Conv2d(3, 8, 1), nn.Conv2d(4, 4, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        first, second = self.widen(x).chunk(2, dim=1)
+        joined = torch.cat([first, self.inner(second)], dim=1)
+        batch, channels, height, width = joined.shape
+        turned = joined.view(batch, 2, channels // 2, height, width).transpose(1, 2)
+        return turned.reshape(batch, channels, height, width).mean((2, 3))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("batch", [1, 2])
+def test_sizes_that_follow_from_the_batch_are_stored_once_it_is_known(batch: int, tmp_path: Path) -> None:
+    module, path, images = Shuffled().eval(), tmp_path / "model.onnx", IMAGES[:batch]
+    torch.onnx.export(
+        module,
+        (torch.zeros(1, 3, 8, 8),),
+        str(path),
+        dynamo=False,
+        opset_version=17,
+        input_names=["images"],
+        dynamic_axes={"images": {0: "batch"}},
+    )
+    network = Onnx(str(path)).build(noise(8, classes=8), Workspace(0, tmp_path, say=print))
+    assert isinstance(network, OnnxNetwork)
+    assert {"Shape", "Gather", "Div"} <= {node.op_type for node in network.model.graph.node}
+    folded = fold_shapes(network.model, (batch, 3, 8, 8), MOST)
+    kinds = {node.op_type for node in folded.graph.node}
+    assert kinds == {"Conv", "Slice", "Concat", "Reshape", "Transpose", "ReduceMean"}
+    with torch.no_grad():
+        expected = module(torch.from_numpy(images)).numpy()
+    np.testing.assert_allclose(OnnxNetwork(folded, FACTS).reference(images), expected, rtol=1e-4, atol=1e-5)
+    lowered = lower(network, Direct(), batch, HOST)
+    np.testing.assert_allclose(run(lowered, tmp_path, images), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_part_of_a_shape_is_stored_and_an_unknown_one_stays() -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["size"], start=2, end=3),
+        helper.make_node("NonZero", ["x"], ["places"]),
+        helper.make_node("Shape", ["places"], ["count"]),
+        helper.make_node("Concat", ["size", "count"], ["weight"], axis=0),
+    ]
+    model = graph(nodes, {})
+    folded = fold_shapes(model, (2, 3, 8, 8), MOST)
+    assert [numpy_helper.to_array(each).tolist() for each in folded.graph.initializer] == [[8]]
+    assert [node.op_type for node in folded.graph.node][:3] == ["NonZero", "Shape", "Concat"]
 
 
 def test_what_depends_on_the_input_or_on_chance_and_types_of_layers_stay() -> None:

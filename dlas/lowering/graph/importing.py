@@ -15,6 +15,8 @@ from dlas.lowering.graph.from_torch import translate
 from dlas.networks.exporting import check_batch, quiet
 from dlas.networks.layer_names import layer_of_node
 from dlas.networks.onnx.counting import graph_input
+from dlas.networks.onnx.files import LARGEST
+from dlas.networks.onnx.folding import fold_shapes
 from dlas.networks.onnx.halves import HALVES, in_single
 from dlas.networks.onnx.network import OnnxNetwork, number_type
 from dlas.networks.torch.network import TorchNetwork
@@ -101,8 +103,9 @@ def _import_torch(module: torch.nn.Module, shape: tuple[int, ...]) -> RelaxProgr
 
 
 def _import_onnx(model: onnx.ModelProto, shape: tuple[int, ...]) -> RelaxProgram:
+    for_batch = fold_shapes(model, shape, LARGEST - model.ByteSize())
     with quiet():
-        imported = from_onnx(model, shape_dict={graph_input(model).name: list(shape)})
+        imported = from_onnx(for_batch, shape_dict={graph_input(model).name: list(shape)})
     ranks = stored_ranks(model.graph)
     named = [(node, layer_of_node(node, f"node{index}")) for index, node in enumerate(model.graph.node)]
     convolutions = tuple(

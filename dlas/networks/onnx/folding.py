@@ -2,7 +2,8 @@
 
 Exporters write weights behind nodes: a ``Constant``, an ``Identity`` where two layers share one,
 ``Transpose``, ``Cast`` or the arithmetic of a normalised weight.  Layers are found by their stored
-weights, so such nodes are evaluated when the file is read.
+weights, so such nodes are evaluated when the file is read.  Sizes that a graph computes from shapes, as
+for any batch, are constants too once the batch is known.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+
+from dlas.networks.onnx.counting import graph_input
 
 KEPT = re.compile("Random|Bernoulli|Multinomial|Dropout|Quantize")
 """Operators that stay: their results are random, or say in which type a layer computes."""
@@ -57,6 +60,56 @@ def fold_constants(model: onnx.ModelProto, most_bytes: int) -> onnx.ModelProto:
                 nodes.append(node)
     _replace(graph, nodes, stored, fixed)
     return folded
+
+
+def fold_shapes(model: onnx.ModelProto, shape: Sequence[int], most_bytes: int) -> onnx.ModelProto:
+    """Return the graph for inputs of one shape, with what it computes from shapes alone stored.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+        Its shapes may depend on the batch.
+    shape : sequence of int
+        Of the input, [batch, c, h, w].
+    most_bytes : int
+        As for :func:`fold_constants`.
+
+    Raises
+    ------
+    ValueError
+        As :func:`fold_constants`.
+    """
+    while any(node.op_type == "Shape" for node in model.graph.node):
+        own = onnx.ModelProto()
+        own.CopyFrom(model)
+        del own.graph.value_info[:]  # for any batch
+        kind = graph_input(own).type
+        kind.CopyFrom(helper.make_tensor_type_proto(kind.tensor_type.elem_type, list(shape)))
+        stored = _stored_shapes(own)
+        if not stored:
+            break
+        for node in [each for each in own.graph.node if each.output[0] in stored]:
+            own.graph.node.remove(node)
+        own.graph.initializer.extend(stored.values())
+        model = fold_constants(own, most_bytes)
+    return model
+
+
+def _stored_shapes(model: onnx.ModelProto) -> dict[str, TensorProto]:
+    """Return what each node ``Shape`` gives whose input has a known shape, by the name of its output."""
+    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+    shapes = {tensor.name: list(tensor.dims) for tensor in inferred.initializer}
+    for value in (*inferred.input, *inferred.value_info):
+        dims = value.type.tensor_type.shape.dim
+        if value.type.tensor_type.HasField("shape") and all(size.HasField("dim_value") for size in dims):
+            shapes[value.name] = [size.dim_value for size in dims]
+    stored = {}
+    for node in model.graph.node:
+        if node.op_type == "Shape" and node.input[0] in shapes:
+            given = {attribute.name: attribute.i for attribute in node.attribute}
+            sizes = shapes[node.input[0]][given.get("start", 0) : given.get("end")]
+            stored[node.output[0]] = numpy_helper.from_array(np.array(sizes, np.int64), node.output[0])
+    return stored
 
 
 def _constant(node: onnx.NodeProto, stored: Mapping[str, TensorProto]) -> bool:
