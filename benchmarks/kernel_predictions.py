@@ -53,8 +53,7 @@ HOME = Path("experiments/kernels")
 STUDY = HOME / "networks.toml"
 TARGET = "latency_s"
 PREDICTORS = ("boosted_kernels", "additive", "nearest", "flops")
-HELD_OUT_PARTS = 10
-HELD_OUT = Criterion.parse(f"network/{HELD_OUT_PARTS}")
+HELD_OUT = Criterion.parse("network/10")
 SHOWN = (
     "conv",
     "conv1x1",
@@ -290,7 +289,8 @@ def print_quarters(
 ) -> None:
     """Print errors where all or a quarter of the drawn networks are known on more threads.
 
-    `alone` is fitted to these, `beside` to all on fewer threads as well; of quarters it is a mean of three.
+    `alone` is fitted to these, `beside` to all on fewer threads as well; of quarters it is a mean of three,
+    and nothing where a quarter is too few to be fitted.
     """
     print("\n| compiler | threads | known | drawn, held out: alone | beside | networks: alone | beside |")
     print("|---|---|---|---|---|---|---|")
@@ -300,7 +300,8 @@ def print_quarters(
         own, real = points.merged(target), samples_of(networks[setting].merged(target), part, target)
         for share, seeds in ((1.0, range(1)), (MORE_SHARE, range(3))):
             count = round(share * len(own))
-            if count * (1 - 1 / HELD_OUT_PARTS) < part.fewest:
+            assert HELD_OUT.parts is not None
+            if count * (1 - 1 / HELD_OUT.parts) < part.fewest:
                 continue
             known = [
                 own.take(np.sort(np.random.default_rng(seed).permutation(len(own))[:count])) for seed in seeds

@@ -146,7 +146,6 @@ def describe_otherwise(folder: Path, **changes: Any) -> None:
     hash_again(folder)
 
 
-@pytest.mark.slow
 def test_the_name_of_a_page_is_no_folder(sweep: Path, tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"page\.html' is the name of a page, which `dlas\.deploy_page` writes"
@@ -155,6 +154,7 @@ def test_the_name_of_a_page_is_no_folder(sweep: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "page.html").exists()
 
 
+@pytest.mark.slow
 def test_the_command_writes_what_a_loaded_network_returns(copy: Path) -> None:
     images = np.random.default_rng(0).standard_normal((5, 3, 8, 8)).astype(np.float32)
     np.save(copy / "images.npy", images)
