@@ -146,11 +146,13 @@ def describe_otherwise(folder: Path, **changes: Any) -> None:
     hash_again(folder)
 
 
-def test_the_name_of_a_page_is_no_folder(sweep: Path, tmp_path: Path) -> None:
+def test_the_name_of_a_page_is_no_folder(tmp_path: Path) -> None:
+    row = made_up(1.0)
+    write(tmp_path / "rows", [row])
     with pytest.raises(
-        InputError, match=r"page\.html' is the name of a page, which `dlas\.deploy_page` writes"
+        InputError, match=r"page\.html'` is the name of a page, which `dlas\.deploy_page` writes"
     ):
-        dlas.deploy(sweep / "out", row_of(sweep, "untuned").id, to=tmp_path / "page.html")
+        dlas.deploy(tmp_path / "rows", row.id, to=tmp_path / "page.html")
     assert not (tmp_path / "page.html").exists()
 
 
