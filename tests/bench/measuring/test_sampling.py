@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -441,9 +442,23 @@ def test_the_sentinel_takes_all_processors_at_once_and_the_slowest_counts(
 ) -> None:
     allowed = os.sched_getaffinity(0)
     seconds = {processor: 1.0 + number for number, processor in enumerate(sorted(allowed))}
-    monkeypatch.setattr(sentinels, "_arithmetic", lambda clock: seconds[min(os.sched_getaffinity(0))])
+    monkeypatch.setattr(sentinels, "_arithmetic", lambda *_: seconds[min(os.sched_getaffinity(0))])
     assert sentinel() == max(seconds.values())
     assert os.sched_getaffinity(0) == allowed
+
+
+def test_the_sentinel_does_not_wait_for_pythons_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+
+    def sqrt(numbers: Any, out: Any) -> Any:
+        calls.append(numbers.size)
+        return roots(numbers, out=out)
+
+    roots = np.sqrt
+    monkeypatch.setattr(np, "sqrt", sqrt)
+    seconds = sentinels._arithmetic(time.perf_counter, runs=3)
+    assert calls == [sentinels.NUMBERS * sentinels.PASSES] * 3  # each in one call, without the lock
+    assert seconds > 0
 
 
 TAKES_AND_FREES = """

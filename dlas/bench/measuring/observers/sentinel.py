@@ -11,13 +11,18 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from dlas.bench.measuring.machine import Machine
 from dlas.bench.measuring.observers.observer import Observer, Slice
 
 NAME = "sentinel"
-NUMBERS, CALLS = 16384, 30
-"""Square roots in a call, and its calls: long enough not to wait for Python's lock."""
+NUMBERS, PASSES = 16384, 30
+"""Square roots in a pass, and passes in a run."""
+RUNS, RUNS_TOGETHER = 5, 31
+"""Runs on one processor, and on several at once: the median of the latter spans what a hypervisor takes to
+spread processors that it woke on one core.
+"""
 
 
 class Sentinel(Observer):
@@ -73,29 +78,29 @@ def sentinel(clock: Callable[[], float] = time.perf_counter) -> float:
     All processors that this process may use run it at once, and the slowest counts:
     a hypervisor may put two of them on one core, which a run on one would not show.
     Its data fits in a second-level cache, so it depends on little but the clock.  The
-    median of five runs excludes a single interruption.
+    median of several runs excludes an interruption.
     """
     processors = sorted(os.sched_getaffinity(0))
     if len(processors) == 1:
-        return _arithmetic(clock)
+        return _arithmetic(clock, RUNS)
     started = threading.Barrier(len(processors))
 
     def alone_on(processor: int) -> float:
         os.sched_setaffinity(0, [processor])  # of this thread only
         started.wait()
-        return _arithmetic(clock)
+        return _arithmetic(clock, RUNS_TOGETHER)
 
     with ThreadPoolExecutor(len(processors)) as pool:
         return max(pool.map(alone_on, processors))
 
 
-def _arithmetic(clock: Callable[[], float]) -> float:
+def _arithmetic(clock: Callable[[], float], runs: int) -> float:
     x = np.linspace(1.0, 2.0, NUMBERS)
-    y = np.empty_like(x)
+    shape, strides = (PASSES, NUMBERS), (0, x.itemsize)
+    numbers, roots = as_strided(x, shape, strides), as_strided(np.empty_like(x), shape, strides)
     times = []
-    for _ in range(5):
+    for _ in range(runs):
         start = clock()
-        for _ in range(CALLS):
-            np.sqrt(x, out=y)  # without Python's lock, and without BLAS's threads
+        np.sqrt(numbers, out=roots)  # one call: threads that make many wait for Python's lock
         times.append(clock() - start)
     return statistics.median(times)
