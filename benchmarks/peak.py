@@ -56,11 +56,14 @@ def _measure_here(threads: int) -> float:
 
 
 def tile() -> tuple[int, int]:
-    """Return how many vectors of sums a kernel keeps in registers, an even number, and a vector's lanes."""
+    """Return how many vectors of sums a kernel keeps in registers, an even number, and a vector's lanes.
+
+    A first factor for every two of them and two second factors have registers too.
+    """
     from dlas.schedules.loops.vectors import vector_unit
 
     unit = vector_unit(processor(1))
-    return unit.sums // 2 * 2, unit.lanes
+    return min(unit.sums // 2, (unit.registers - 2) // 3) * 2, unit.lanes
 
 
 def time_sums(

@@ -10,12 +10,24 @@ from benchmarks.dense import kind_of
 from benchmarks.peers import Ratio, ratio
 from benchmarks.recomputed.kept import EXPERIMENTS
 from benchmarks.recomputed.markdown import Value
+from dlas.stack import Layer
 from dlas.sweep.rows.layer_times import timed_layers
 from dlas.sweep.rows.results import Row, read_rows
 
-AVX_512, AVX2, TWO_THREADS = "dense/rows", "dense/avx2", "dense/two-threads"
+AVX_512, AVX2, TWO_THREADS, INDUCTOR = "dense/rows", "dense/avx2", "dense/two-threads", "dense/inductor"
 OURS, TUNED = "hand", "metaschedule"
 PEERS = {"ONNX Runtime": "onnxruntime", "OpenVINO": "openvino", "ncnn": "ncnn", "MNN": "mnn"}
+PEAK_AVX2 = 101e9
+"""Operations a second of one core in registers, by ``python -m benchmarks.peak 1`` when nothing else ran."""
+BEHIND: dict[str, list[set[str]]] = {
+    "nothing": [set()],
+    "ReLU": [{"Relu"}],
+    "ReLU6, hard-swish": [{"Clip"}, {"Add", "Clip", "Div", "Mul"}],
+    "a sum, ReLU": [{"Add", "Relu"}],
+    "a sum": [{"Add"}],
+    "SiLU": [{"Swish"}],
+}
+"""What a 1x1 convolution's kernel computes of its sums, by the operators fused into it."""
 TYPES = {"float32": "none", "float16": "float16", "bfloat16": "bfloat16", "int8": "int8"}
 
 
@@ -77,6 +89,12 @@ def networks_two_threads(cells: Mapping[str, str]) -> dict[str, Value]:
     return {**networks(cells, TWO_THREADS), "one thread": own}
 
 
+def inductor(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return the time of Inductor, which timed kernels before, over ours, with the spread over turns."""
+    found = against(cells["network"], "torch_compile", INDUCTOR)
+    return {"Inductor": [found.median, found.spread] if found else None}
+
+
 def gained_on_one(network: str) -> float:
     """Return what each layer on the better of one and two threads would gain over all on two, in per cent."""
     rows = [_rows(TWO_THREADS, threads)[network, "none", OURS] for threads in (1, 2)]
@@ -120,6 +138,38 @@ def kinds_avx2(cells: Mapping[str, str]) -> dict[str, Value]:
     """Return a kind of layer's share of the time of layers that both tell, and the other's time over ours."""
     share, over = _of_kind(cells["kind"], AVX2, "onnxruntime")
     return {"% of the time": share, "ONNX Runtime": over}
+
+
+@cache
+def _pointwise() -> dict[str, tuple[float, float]]:
+    """Return seconds and multiply-adds of 1x1 convolutions on one thread with AVX2, by :data:`BEHIND`."""
+    found: dict[str, tuple[float, float]] = {}
+    for (_, _, compiler), row in _rows(TWO_THREADS, 1).items():
+        for layer, seconds in timed_layers(row) if compiler == OURS else ():
+            if seconds and kind_of(layer).startswith("1x1"):
+                before = found.get(_behind(layer), (0.0, 0.0))
+                found[_behind(layer)] = before[0] + seconds, before[1] + layer["macs"]
+    return found
+
+
+def _behind(layer: Layer) -> str:
+    if layer["output"][2:] == [1, 1]:
+        return "anything, on images of 1x1"
+    fused = set(layer["fused"])
+    return next(name for name, operators in BEHIND.items() if fused in operators)
+
+
+def pointwise(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return the share of 1x1 convolutions' time, and the share of the peak that those of one kind reach."""
+    seconds, macs = _pointwise()[cells["behind the sums"]]
+    total = sum(each for each, _ in _pointwise().values())
+    return {"% of their time": 100 * seconds / total, "% of the peak": 100 * 2 * macs / seconds / PEAK_AVX2}
+
+
+def pointwise_mean() -> float:
+    """Return the share of the core's peak that 1x1 convolutions reach, weighted by time, in per cent."""
+    seconds = sum(each for each, _ in _pointwise().values())
+    return 100 * 2 * sum(macs for _, macs in _pointwise().values()) / seconds / PEAK_AVX2
 
 
 def mean(folder: str = AVX_512) -> float:
