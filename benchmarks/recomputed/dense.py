@@ -18,7 +18,7 @@ AVX_512, AVX2, TWO_THREADS, INDUCTOR = "dense/rows", "dense/avx2", "dense/two-th
 OURS, TUNED = "hand", "metaschedule"
 PEERS = {"ONNX Runtime": "onnxruntime", "OpenVINO": "openvino", "ncnn": "ncnn", "MNN": "mnn"}
 PEAK_AVX2 = 101e9
-"""Operations a second of one core in registers, by ``python -m benchmarks.peak 1`` when nothing else ran."""
+"""Operations a second of one core in registers: the most of seven runs of ``python -m benchmarks.peak 1``."""
 BEHIND: dict[str, list[set[str]]] = {
     "nothing": [set()],
     "ReLU": [{"Relu"}],
