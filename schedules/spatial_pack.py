@@ -56,11 +56,11 @@ class SpatialPack(SpatialForm):
             form = InChains(self.layout)
         elif dots is None:
             return self
-        elif tap_products(self.laid_out(conv), target):
+        elif tap_products(self.laid_out(conv, target), target):
             return OverTaps(self.layout)
         else:
             form = OVER_CHANNELS[dots](self.layout)
-        return form if form.takes(form.laid_out(conv)) else self
+        return form if form.takes(form.laid_out(conv, target)) else self
 
     def compute(self, x: te.Tensor, packed: Sequence[te.Tensor], conv: Conv, tail: Tail) -> te.Tensor:
         """Return the finished output of ``x``, both in the layouts that ``conv`` names."""

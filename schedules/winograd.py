@@ -11,7 +11,7 @@ from tvm import te
 from tvm.s_tir import Schedule
 
 from dlas.schedules.loops.transformations import only_nchw
-from dlas.schedules.loops.vectors import blocked_layout
+from dlas.schedules.loops.vectors import blocked_layout, blocks_for
 from dlas.schedules.minimal_filtering.loops import compute_panels, tile_by_tile
 from dlas.schedules.minimal_filtering.matrices import KERNEL, transforms
 from dlas.schedules.minimal_filtering.space import panel_points
@@ -76,11 +76,12 @@ class Winograd(Algorithm):
             return f"the transforms need float32, not {conv.accumulator_type}"
         return only_nchw(conv)
 
-    def layouts(self, conv: Conv) -> tuple[str, str]:
+    def layouts(self, conv: Conv, target: Target) -> tuple[str, str]:
         """Return blocked layouts with ``layout="blocked"``, but for convolutions in groups."""
         if self.layout == "nchw" or conv.groups > 1:
             return "NCHW", "NCHW"
-        return blocked_layout(conv.c), blocked_layout(conv.k)
+        blocks = blocks_for(conv, target)
+        return blocked_layout(conv.c, blocks), blocked_layout(conv.k, blocks)
 
     def pack(self, weight: Array, conv: Conv) -> tuple[Array, ...]:
         """Return the filters G g G^T [k / t, m + 2, m + 2, c / groups, t], computed in float64.

@@ -58,7 +58,7 @@ class Algorithm(Part, ABC):
         """Return the algorithm for this weight [k, c / groups, r, s], where loops depend on its zeros."""
         return self
 
-    def layouts(self, conv: Conv) -> tuple[str, str]:
+    def layouts(self, conv: Conv, target: Target) -> tuple[str, str]:
         """Return the layouts in which this convolution reads and writes, e.g. ``NCHW16c``.
 
         ``conv`` is in NCHW.  Lowering converts between layouts where neighbours differ, and

@@ -17,6 +17,7 @@ from dlas.schedules.loops.filter_tiles import filters_a_block
 from dlas.schedules.loops.halves import CHAIN
 from dlas.schedules.loops.remainders import mark_remainder
 from dlas.schedules.loops.transformations import output_block, parallelise, stage
+from dlas.schedules.loops.vectors import ONLY_BLOCK
 from dlas.stack import Conv, Decisions, Target, channel_block
 
 
@@ -279,7 +280,14 @@ def _chains_in_registers(schedule: Schedule, loop: LoopRV) -> Callable[[], None]
 
 
 def unroll_vectors(schedule: Schedule, loops: Sequence[LoopRV]) -> None:
-    """Vectorise the last loop and unroll the others."""
-    for loop in loops[:-1]:
+    """Vectorise the last loop and unroll the others; one of 24 iterations is three vectors of eight.
+
+    LLVM keeps vectors in registers whose lengths are powers of two.
+    """
+    *others, vector = loops
+    if schedule.get(vector).extent == ONLY_BLOCK:
+        third, vector = schedule.split(vector, [3, None])
+        others.append(third)
+    for loop in others:
         schedule.unroll(loop)
-    schedule.vectorize(loops[-1])
+    schedule.vectorize(vector)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import tvm
 from tvm.target import codegen
 
-from dlas.stack import Target
+from dlas.stack import Conv, Target
 
 WIDEST_BLOCK = 16
 """Most filters of a block: one vector of AVX-512, two of AVX2, four of Neon."""
 BLOCKS = (16, 8, 4)
 """Channels of a block: one vector of AVX-512, four of Neon."""
+ONLY_BLOCK = 24
+"""Channels of the only block of a layer, which two blocks of 16 would fill by three quarters."""
 A_BLOCK = 8
 """Overhead of a block in channels, added to its own: 5 were measured with AVX2, more with AVX-512."""
 FEWEST = BLOCKS[-1]
@@ -81,7 +84,7 @@ class VectorUnit:
 
     def lane_choices(self, block: int) -> list[int]:
         """Return how many lanes of a block a tile may have: all of them, or divisors down to one vector's."""
-        return [lanes for lanes in divisors(block, block)[::-1] if lanes == block or lanes >= self.lanes]
+        return [lanes for lanes in divisors(block, block)[::-1] if lanes == block or lanes % self.lanes == 0]
 
 
 def vector_unit(target: Target) -> VectorUnit:
@@ -104,7 +107,19 @@ def divisors(extent: int, most: int) -> list[int]:
     return [d for d in range(1, min(extent, most) + 1) if extent % d == 0]
 
 
-def blocked_layout(channels: int) -> str:
+def blocks_for(conv: Conv, target: Target) -> tuple[int, ...]:
+    """Return the channels that blocks may have: 24 too where three vectors of eight beat two of 16.
+
+    Dot products and chains of halves have no tiles of 24.
+    """
+    if target.on_gpu or not conv.input_type == conv.weight_type == "float32":
+        return BLOCKS
+    two_multipliers = vector_unit(target).most is not None
+    return BLOCKS if two_multipliers else (ONLY_BLOCK, *BLOCKS)
+
+
+def blocked_layout(channels: int, blocks: Sequence[int] = BLOCKS) -> str:
     """Return the layout whose blocks cost least, the last one padded; NCHW for few channels."""
-    block = min(BLOCKS, key=lambda block: -(-channels // block) * (block + A_BLOCK))
+    possible = [block for block in blocks if block != ONLY_BLOCK or channels <= ONLY_BLOCK]
+    block = min(possible, key=lambda block: -(-channels // block) * (block + A_BLOCK))
     return f"NCHW{block}c" if channels >= FEWEST else "NCHW"

@@ -43,9 +43,9 @@ class OverChannels(ByDotProducts, SpatialForm):
         whole = conv.groups == 1 or (conv.c // conv.groups) % self.dots.terms == 0
         return whole and not conv.depthwise and filters_a_block(conv) in BLOCKS
 
-    def layouts(self, conv: Conv) -> tuple[str, str]:
+    def layouts(self, conv: Conv, target: Target) -> tuple[str, str]:
         """Return blocked layouts with ``layout="blocked"``, of four channels where there are fewer."""
-        read, written = super().layouts(conv)
+        read, written = super().layouts(conv, target)
         few = self.layout == "blocked" and read == "NCHW" and conv.groups == 1 and conv.c > 1
         return f"NCHW{FEWEST}c" if few else read, written
 

@@ -23,7 +23,7 @@ from dlas.schedules.loops.transformations import (
     stage,
     start_once,
 )
-from dlas.schedules.loops.vectors import BLOCKS, blocked_layout
+from dlas.schedules.loops.vectors import BLOCKS, blocked_layout, blocks_for
 from dlas.schedules.spatial_packing.blocks import channels_together, filters_a_vector, kind_of_tile
 from dlas.stack import Algorithm, Array, Conv, Decisions, Target
 
@@ -43,17 +43,19 @@ class SpatialForm(Algorithm):
         """Return why ``conv`` is declined: only if its layouts were chosen by another algorithm."""
         return only_nchw(conv)
 
-    def layouts(self, conv: Conv) -> tuple[str, str]:
+    def layouts(self, conv: Conv, target: Target) -> tuple[str, str]:
         """Return blocked layouts with ``layout="blocked"``; no block has filters of several groups."""
         a_group = conv.k // conv.groups
         if self.layout == "nchw" or (conv.depthwise and a_group > 1):
             return "NCHW", "NCHW"
         apart = conv.groups > 1 and not conv.depthwise
-        return blocked_layout(conv.c), _dividing(a_group) if apart else blocked_layout(conv.k)
+        blocks = blocks_for(conv, target)
+        written = _dividing(a_group) if apart else blocked_layout(conv.k, blocks)
+        return blocked_layout(conv.c, blocks), written
 
-    def laid_out(self, conv: Conv) -> Conv:
+    def laid_out(self, conv: Conv, target: Target) -> Conv:
         """Return ``conv`` in the layouts that this form reads and writes."""
-        read, written = self.layouts(conv)
+        read, written = self.layouts(conv, target)
         return replace(conv, input_layout=read, output_layout=written)
 
     def pack(self, weight: Array, conv: Conv) -> tuple[Array, ...]:

@@ -58,7 +58,7 @@ class Chained(SpatialPack):
     def for_layer(self, conv: Conv, target: Target) -> Algorithm:
         """Return the form that does so where vectors are halves."""
         form, halves = InChains(self.layout), conv.input_type == conv.weight_type == "float16"
-        return form if halves and form.takes(form.laid_out(conv)) else self
+        return form if halves and form.takes(form.laid_out(conv, target)) else self
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,11 @@ from tvm import te
 from dlas.lowering.kernels.layouts import block_array
 from dlas.lowering.lower import LoweredNetwork, lower
 from dlas.schedules.spatial_pack import SpatialPack
-from dlas.stack import CHANGE_LAYOUT, Algorithm, Conv, Tail, blocked_shape, channel_block
+from dlas.schedules.winograd import Winograd
+from dlas.stack import CHANGE_LAYOUT, Algorithm, Conv, Tail, Target, blocked_shape, channel_block
 from tests.fixtures.lowering import Net, run
 from tests.fixtures.small_network import error, images, network
+from tests.fixtures.targets import AVX2, CUDA, SAPPHIRE_RAPIDS
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Blocks(Algorithm):
         whole = (conv.r, conv.s, conv.groups, conv.c % 16, conv.k % 16) == (3, 3, 1, 0, 0)
         return None if whole else "only 3x3 with whole blocks"
 
-    def layouts(self, conv: Conv) -> tuple[str, str]:
+    def layouts(self, conv: Conv, target: Target) -> tuple[str, str]:
         return "NCHW16c", "NCHW16c"
 
     def compute(self, x: Any, packed: Sequence[Any], conv: Conv, tail: Tail) -> Any:
@@ -85,8 +87,8 @@ def test_what_lies_between_convolutions_stays_in_blocks(name: str, tmp_path: Pat
     assert error(run(lowered, tmp_path, x), module.reference(x)) < 1e-5
 
 
-ODD = 20
-"""Channels that fill one block of 16, and a part of another."""
+ODD, FEW = 40, 20
+"""Channels that fill two blocks of 16 and a part of another, and a part of the only block, of 24."""
 
 
 def everything(y: torch.Tensor, x: torch.Tensor, norm: nn.Module) -> torch.Tensor:
@@ -99,6 +101,7 @@ def everything(y: torch.Tensor, x: torch.Tensor, norm: nn.Module) -> torch.Tenso
 FILLED_UP = {
     **{name: (between, ODD) for name, (between, channels) in BETWEEN.items() if channels == 32},
     "everything": (everything, ODD),
+    "everything in one block": (everything, FEW),
 }
 
 
@@ -106,13 +109,14 @@ def slow_but(fast: str, names: Iterable[str]) -> list[Any]:
     return [name if name == fast else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
-@pytest.mark.parametrize("name", slow_but("everything", FILLED_UP))
+@pytest.mark.parametrize("name", slow_but("everything in one block", FILLED_UP))
 def test_channels_that_fill_no_blocks_stay_in_them(name: str, tmp_path: Path) -> None:
     between, channels = FILLED_UP[name]
-    module, x = network(Net(between, channels, ODD)), images(2)
+    module, x = network(Net(between, channels, channels)), images(2)
     lowered = lower(module, SpatialPack(layout="blocked"), 2)
-    assert name == "everything" or changes(lowered) == 0, lowered.module["main"].script()
-    assert [layer["output_layout"] for layer in lowered.layers] == ["NCHW16c"] * 3
+    assert between is everything or changes(lowered) == 0, lowered.module["main"].script()
+    layout = "NCHW24c" if channels == FEW else "NCHW16c"
+    assert [layer["output_layout"] for layer in lowered.layers[:2]] == [layout] * 2
     assert error(run(lowered, tmp_path, x), module.reference(x)) < 1e-5
 
 
@@ -175,8 +179,10 @@ def test_a_layout_is_changed_once_for_all_its_readers(tmp_path: Path) -> None:
     ("channels", "layout"),
     [
         (32, "NCHW16c"),
-        (24, "NCHW16c"),
-        (17, "NCHW16c"),
+        (25, "NCHW16c"),
+        (24, "NCHW24c"),
+        (17, "NCHW24c"),
+        (16, "NCHW16c"),
         (8, "NCHW8c"),
         (5, "NCHW8c"),
         (4, "NCHW4c"),
@@ -185,8 +191,22 @@ def test_a_layout_is_changed_once_for_all_its_readers(tmp_path: Path) -> None:
 )
 def test_blocks_are_those_that_cost_least(channels: int, layout: str) -> None:
     conv = Conv("layer", 1, channels, 8, 8, channels, 1, 1)
-    assert SpatialPack(layout="blocked").layouts(conv) == (layout, layout)
-    assert SpatialPack().layouts(conv) == ("NCHW", "NCHW")
+    for algorithm in (SpatialPack(layout="blocked"), Winograd(layout="blocked")):
+        assert algorithm.layouts(conv, AVX2) == (layout, layout)
+    assert SpatialPack().layouts(conv, AVX2) == ("NCHW", "NCHW")
+
+
+@pytest.mark.parametrize(
+    ("target", "dtype"),
+    [
+        pytest.param(SAPPHIRE_RAPIDS, "float32", id="two multipliers of 512 bits"),
+        pytest.param(AVX2, "int8", id="dot products"),
+        pytest.param(CUDA, "float32", id="gpu"),
+    ],
+)
+def test_24_channels_have_two_blocks_where_three_vectors_are_no_gain(target: Target, dtype: str) -> None:
+    conv = Conv("layer", 1, 24, 8, 8, 24, 1, 1, input_type=dtype, weight_type=dtype)
+    assert SpatialPack(layout="blocked").layouts(conv, target) == ("NCHW16c", "NCHW16c")
 
 
 def test_shapes_follow_layouts() -> None:

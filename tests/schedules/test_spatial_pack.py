@@ -16,7 +16,7 @@ from dlas.schedules.gemm import Gemm
 from dlas.schedules.loops.registers import a_row
 from dlas.schedules.loops.vectors import vector_unit
 from dlas.schedules.spatial_pack import SpatialPack
-from dlas.stack import BFLOAT16, Algorithm, Conv, Decisions, Target, to_bfloat16
+from dlas.stack import BFLOAT16, GENERIC, Algorithm, Conv, Decisions, Target, to_bfloat16
 from dlas.testing.algorithms import HOST, check_case
 from dlas.testing.cases import Case
 from tests.fixtures.convolutions import SQUARE
@@ -26,10 +26,11 @@ TARGETS = [pytest.param(AVX512, id="avx512"), pytest.param(AVX2, id="avx2"), pyt
 BIAS = (EpilogueStep("relax.add", (("value", 0), ("operand", 0))),)
 
 
-def kernel_of(conv: Conv) -> ConvolutionKernel:
+def kernel_of(conv: Conv, target: Target = GENERIC) -> ConvolutionKernel:
     weight = np.ones((conv.k, conv.c // conv.groups, conv.r, conv.s), np.float32)
     bias = np.ones((conv.k, 1, 1), np.float32)
-    return make_kernel(SpatialPack(layout="blocked"), conv, weight, "main", ConvolutionTail(BIAS, [bias]))
+    tail = ConvolutionTail(BIAS, [bias])
+    return make_kernel(SpatialPack(layout="blocked"), conv, weight, "main", tail, target)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -149,6 +150,18 @@ def test_borders_of_depthwise_layers_are_right(conv: Conv) -> None:
 INNERMOST_LOOP = re.compile(r"^(\.L\w+):\n((?:(?!\.L).*\n)*?)\s+j\w+\s+\1\n", re.MULTILINE)
 
 
+def multiplying_loops(kernel: ConvolutionKernel, target: Target, point: Decisions) -> list[str]:
+    """Return the assembly of the innermost loops that multiply."""
+    function = schedule_kernel(kernel, target, point)
+    module = tvm.tirx.build(function, target=tvm.target.Target(target.description))
+    return [body for _, body in INNERMOST_LOOP.findall(module.inspect_source("s")) if "vfmadd" in body]
+
+
+def vector_sums(assembly: str) -> int:
+    """Return how many registers of eight floats are added to."""
+    return len(set(re.findall(r"vfmadd\w+\s.*(%ymm\d+)$", assembly, re.MULTILINE)))
+
+
 REGISTERS = (
     SQUARE,
     Conv("1x1, all rows joined", 1, 64, 14, 14, 64, 1, 1),
@@ -161,11 +174,19 @@ def test_whole_and_narrower_tiles_keep_their_sums_in_registers(conv: Conv) -> No
     kernel = kernel_of(conv)
     best = kernel.algorithm.space(kernel.conv, AVX2)[0]
     assert leaves_a_remainder(best, conv)
-    module = tvm.tirx.build(schedule_kernel(kernel, AVX2, best), target=tvm.target.Target(AVX2.description))
-    loops = [body for _, body in INNERMOST_LOOP.findall(module.inspect_source("s")) if "vfmadd" in body]
-    widths = {len(set(re.findall(r"vfmadd\w+\s.*(%ymm\d+)$", body, re.MULTILINE))) for body in loops}
+    loops = multiplying_loops(kernel, AVX2, best)
     rest = a_row(conv, best) % int(best["columns"])
-    assert widths == {2 * int(best["columns"]), 2 * rest}
+    assert {vector_sums(body) for body in loops} == {2 * int(best["columns"]), 2 * rest}
+    assert not any("(%rsp)" in body for body in loops)
+
+
+@pytest.mark.parametrize("target", TARGETS[:2])
+def test_a_block_of_24_is_three_vectors_in_registers(target: Target) -> None:
+    kernel = kernel_of(Conv("pointwise", 1, 96, 56, 56, 24, 1, 1), target)
+    best = kernel.algorithm.space(kernel.conv, target)[0]
+    assert kernel.conv.output_layout == "NCHW24c"
+    loops = multiplying_loops(kernel, target, best)
+    assert {vector_sums(body) for body in loops} == {3 * int(best["columns"])}
     assert not any("(%rsp)" in body for body in loops)
 
 
@@ -193,7 +214,7 @@ QUICK = 2
     ],
 )
 def test_narrower_last_tiles_are_right(algorithm: Algorithm, conv: Conv) -> None:
-    read, written = algorithm.layouts(conv)
+    read, written = algorithm.layouts(conv, HOST)
     points = algorithm.space(replace(conv, input_layout=read, output_layout=written), HOST)
     first = next(at for at, point in enumerate(points) if leaves_a_remainder(point, conv))
     case = Case(conv, bias=True, residual=True, activation="sigmoid")
@@ -237,7 +258,7 @@ def test_what_lies_beyond_the_channels_changes_nothing(conv: Conv) -> None:
     x = np.random.default_rng(0).standard_normal(kernel.conv.input_shape).astype(np.float32)
     found = []
     for beyond in (0, np.nan):
-        x[:, -1, :, :, conv.c % 16 :] = beyond
+        x[:, -1, :, :, conv.c % x.shape[-1] :] = beyond
         output = tvm.runtime.tensor(np.zeros(kernel.conv.output_shape, np.float32))
         program["main"](*map(tvm.runtime.tensor, (x, *kernel.packed, *kernel.operands)), output)
         channels = np.moveaxis(output.numpy(), 4, 2).reshape(conv.n, -1, conv.p, conv.q)

@@ -65,7 +65,7 @@ def _packed_cost(conv: Conv, target: Target) -> float:
 
 def _transformed_cost(algorithm: Winograd, conv: Conv, target: Target) -> float:
     """Return the cost of a convolution by Winograd, in multiply-adds of one thread."""
-    read, written = algorithm.layouts(conv)
+    read, written = algorithm.layouts(conv, target)
     blocked = replace(conv, input_layout=read, output_layout=written)
     filters = (algorithm.tile + conv.r - 1) ** 2 * conv.k * conv.c
     return least_cost(blocked, algorithm.tile, target) + A_BYTE * TRANSFORMED_BYTES * filters

@@ -197,7 +197,7 @@ def make_kernel(
     chosen = asked.for_weight(weight, conv) if declined is None else Direct()
     if chosen is not asked:
         chosen = chosen.for_layer(conv, target)
-    read, written = chosen.layouts(conv)
+    read, written = chosen.layouts(conv, target)
     conv = replace(conv, input_layout=read, output_layout=written)
     operands = tuple(block_array(o, written) if isinstance(o, np.ndarray) else o for o in operands)
     packed = tuple(np.ascontiguousarray(array) for array in chosen.pack(weight, conv))
