@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 from benchmarks.dense import kind_of
@@ -144,12 +144,17 @@ def kinds_avx2(cells: Mapping[str, str]) -> dict[str, Value]:
 def _pointwise() -> dict[str, tuple[float, float]]:
     """Return seconds and multiply-adds of 1x1 convolutions on one thread with AVX2, by :data:`BEHIND`."""
     found: dict[str, tuple[float, float]] = {}
-    for (_, _, compiler), row in _rows(TWO_THREADS, 1).items():
-        for layer, seconds in timed_layers(row) if compiler == OURS else ():
-            if seconds and kind_of(layer).startswith("1x1"):
-                before = found.get(_behind(layer), (0.0, 0.0))
-                found[_behind(layer)] = before[0] + seconds, before[1] + layer["macs"]
+    for layer, seconds in _pointwise_layers():
+        before = found.get(_behind(layer), (0.0, 0.0))
+        found[_behind(layer)] = before[0] + seconds, before[1] + layer["macs"]
     return found
+
+
+def _pointwise_layers() -> list[tuple[Layer, float]]:
+    """Return the 1x1 convolutions of all networks on one thread with AVX2, with their seconds."""
+    own = (row for (_, _, compiler), row in _rows(AVX2).items() if compiler == OURS)
+    layers = (timed for row in own for timed in timed_layers(row))
+    return [(layer, seconds) for layer, seconds in layers if seconds and kind_of(layer).startswith("1x1")]
 
 
 def _behind(layer: Layer) -> str:
@@ -163,13 +168,26 @@ def pointwise(cells: Mapping[str, str]) -> dict[str, Value]:
     """Return the share of 1x1 convolutions' time, and the share of the peak that those of one kind reach."""
     seconds, macs = _pointwise()[cells["behind the sums"]]
     total = sum(each for each, _ in _pointwise().values())
-    return {"% of their time": 100 * seconds / total, "% of the peak": 100 * 2 * macs / seconds / PEAK_AVX2}
+    return {"% of their time": 100 * seconds / total, "% of the peak": _of_peak([(seconds, macs)])}
 
 
 def pointwise_mean() -> float:
     """Return the share of the core's peak that 1x1 convolutions reach, weighted by time, in per cent."""
-    seconds = sum(each for each, _ in _pointwise().values())
-    return 100 * 2 * sum(macs for _, macs in _pointwise().values()) / seconds / PEAK_AVX2
+    return _of_peak((seconds, layer["macs"]) for layer, seconds in _pointwise_layers())
+
+
+def pointwise_to(channels: str, filters: str) -> float:
+    """Return the share of the peak that 1x1 convolutions from so many channels to so many reach, in %."""
+    shape, layers = (int(channels), int(filters)), _pointwise_layers()
+    return _of_peak(
+        (seconds, layer["macs"]) for layer, seconds in layers if (layer["c"], layer["k"]) == shape
+    )
+
+
+def _of_peak(timed: Iterable[tuple[float, float]]) -> float:
+    """Return the share of the core's peak of layers with these seconds and multiply-adds, in per cent."""
+    seconds, macs = map(sum, zip(*timed, strict=True))
+    return 100 * 2 * macs / seconds / PEAK_AVX2
 
 
 def mean(folder: str = AVX_512) -> float:
