@@ -42,7 +42,7 @@ def column_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
     unit = vector_unit(target)
     tiles = []
     for width in divisors(conv.q, 4 * unit.lanes):
-        vectors = -(-width // unit.lanes)
+        vectors = unit.vectors(width)
         for filters in divisors(conv.k // conv.groups, unit.registers):
             for rows in divisors(conv.p, 4):
                 if vectors * rows * (filters + 1) + 1 <= unit.registers:
@@ -50,7 +50,7 @@ def column_tiles(conv: Conv, target: Target) -> Sequence[Decisions]:
 
     def guess(tile: tuple[int, int, int]) -> tuple[float, ...]:
         filters, rows, width = tile
-        vectors = -(-width // unit.lanes)
+        vectors = unit.vectors(width)
         idle = 1 - width / (vectors * unit.lanes)
         return round(idle, 1), abs(filters * rows * vectors - unit.registers // 2), rows
 

@@ -40,7 +40,7 @@ def depthwise_tiles(conv: Conv, target: Target, copied: bool = False) -> Sequenc
         of a row of the kernel, each of which serves several columns.
     """
     unit, t = vector_unit(target), filters_a_block(conv)
-    vectors = {lanes: -(-lanes // unit.lanes) for lanes in unit.lane_choices(t)}
+    vectors = {lanes: unit.vectors(lanes) for lanes in unit.lane_choices(t)}
     tiles = [(lanes, width) for lanes in vectors for width, _, _ in row_tiles(conv, unit, vectors[lanes])]
     copy_sums = max(unit.registers // 2 - 1, IN_FLIGHT - 1)  # every sum has an input of its own beside it
     wide = conv.s > NARROW

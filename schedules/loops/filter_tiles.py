@@ -88,7 +88,7 @@ def filter_tiles(conv: Conv, target: Target, joins: bool, unit: VectorUnit | Non
     blocks += [(1, part) for part in unit.lane_choices(t)[1:]]
     tiles = []
     for filters, lanes in blocks:
-        vectors = filters * -(-lanes // unit.lanes)
+        vectors = filters * unit.vectors(lanes)
         for width, joined, price in row_tiles(conv, unit, vectors, joins):
             remainder = joined * conv.q % width > 0
             guess = round(price, 2), remainder, abs(vectors * width - unit.sums), filters, joined, -lanes

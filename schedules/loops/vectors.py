@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -81,6 +82,10 @@ class VectorUnit:
     def _starts(self, vectors: int, width: int) -> float:
         """Return the multiply-adds that could start while a tile adds one term."""
         return max(vectors * width, IN_FLIGHT, self.load * (vectors + width))
+
+    def vectors(self, lanes: int) -> int:
+        """Return the vectors that hold so many lanes; 24 fill no whole number of 16, but three of eight."""
+        return -(-lanes // (math.gcd(lanes, self.lanes) if lanes == ONLY_BLOCK else self.lanes))
 
     def lane_choices(self, block: int) -> list[int]:
         """Return how many lanes of a block a tile may have: all of them, or divisors down to one vector's."""

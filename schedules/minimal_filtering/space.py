@@ -49,7 +49,7 @@ class Blocking:
 
     def _price(self, grid: TileGrid, unit: VectorUnit) -> float:
         """Return the time of a multiply-add in registers, relative to the best possible."""
-        vectors = self.filters * -(-grid.filters // unit.lanes)
+        vectors = self.filters * unit.vectors(grid.filters)
         loads = (vectors + self.tiles) / (vectors * self.tiles)
         return unit.price(vectors, self.tiles, self.panel) + A_LOAD * loads
 
@@ -92,7 +92,7 @@ def _by_cost(conv: Conv, size: int, target: Target) -> list[tuple[Blocking, floa
 def _panels(conv: Conv, grid: TileGrid, unit: VectorUnit, threads: int) -> list[Blocking]:
     """Return the panels whose register tiles fit in the registers."""
     blocks = -(-conv.k // grid.filters) // conv.groups
-    vectors = -(-grid.filters // unit.lanes)
+    vectors = unit.vectors(grid.filters)
     return [
         Blocking(panel, tiles, filters, parts)
         for panel in divisors(grid.count, grid.count)
