@@ -16,7 +16,7 @@ FROM_SHARED, FROM_MEMORY = 0.2, 1.0
 INPUT_TRANSFORM, OUTPUT_TRANSFORM = {2: 80, 4: 300}, {2: 40, 4: 150}
 """Costs of transforming a tile of one channel and of one filter, in multiply-adds, by the tile's size."""
 FEW_REGISTERS, MEMORY_ROUND_TRIPS = 16, 2.5
-"""With so few registers the larger transforms write and read values in between, which takes so many times as long."""
+"""With so few registers the larger transforms store values in between, and take so many times as long."""
 A_LOAD = 0.2
 """Cost of a load into a register that has to wait, in multiply-adds."""
 MOST_TILES = 14
