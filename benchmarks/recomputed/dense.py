@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping
 from functools import cache
+from typing import Any
 
 from benchmarks.dense import kind_of
 from benchmarks.peers import Ratio, ratio
@@ -15,6 +16,7 @@ from dlas.sweep.rows.layer_times import timed_layers
 from dlas.sweep.rows.results import Row, read_rows
 
 AVX_512, AVX2, TWO_THREADS, INDUCTOR = "dense/rows", "dense/avx2", "dense/two-threads", "dense/inductor"
+CHOICES, CHOOSER = "dense/choices", "blocked"
 OURS, TUNED = "hand", "metaschedule"
 PEERS = {"ONNX Runtime": "onnxruntime", "OpenVINO": "openvino", "ncnn": "ncnn", "MNN": "mnn"}
 PEAK_AVX2 = 101e9
@@ -132,6 +134,35 @@ def _of_kind(kind: str, folder: str, compiler: str) -> tuple[float, float]:
     kinds = _kinds(folder, compiler)
     own, other = kinds[kind]
     return 100 * own / sum(seconds for seconds, _ in kinds.values()), other / own
+
+
+@cache
+def _by_algorithm(network: str) -> dict[str, dict[str, tuple[str, float]]]:
+    """Return 3x3 layers without strides by what was asked for: what computed each, and its seconds."""
+    found: dict[str, dict[str, tuple[str, float]]] = {}
+    for row in read_rows(EXPERIMENTS / CHOICES):
+        if row.model["name"] == network:
+            found[_form(row.algorithm["name"], row.algorithm)] = {
+                layer["name"]: (_form(layer["algorithm"], layer["options"]), seconds)
+                for layer in row.layers
+                if kind_of(layer).partition(",")[0] == "3x3" and (seconds := layer.get("latency_s"))
+            }
+    return found
+
+
+def _form(name: str, options: Mapping[str, Any]) -> str:
+    return f"{name} {options.get('tile', 4)}" if name == "winograd" else name
+
+
+def choices(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return how many of a network's 3x3 layers `blocked` computes by winograd, and what the fastest gain."""
+    by_algorithm = dict(_by_algorithm(cells["network"]))
+    chosen, taken, least = by_algorithm.pop(CHOOSER), 0.0, 0.0
+    for layer, (form, _) in chosen.items():
+        seconds = {name: layers[layer][1] for name, layers in by_algorithm.items()}
+        taken, least = taken + seconds[form], least + min(seconds.values())
+    transformed = sum(form != "spatial_pack" for form, _ in chosen.values())
+    return {"3x3 layers": len(chosen), "by winograd": transformed, "% gained": 100 * (taken / least - 1)}
 
 
 def kinds_avx2(cells: Mapping[str, str]) -> dict[str, Value]:
