@@ -155,7 +155,10 @@ def _form(name: str, options: Mapping[str, Any]) -> str:
 
 
 def choices(cells: Mapping[str, str]) -> dict[str, Value]:
-    """Return how many of a network's 3x3 layers `blocked` computes by winograd, and what the fastest gain."""
+    """Return how many 3x3 layers `blocked` computes by winograd, and what the fastest for each would gain.
+
+    All times are of rows with one algorithm for every layer.
+    """
     by_algorithm = dict(_by_algorithm(cells["network"]))
     chosen, taken, least = by_algorithm.pop(CHOOSER), 0.0, 0.0
     for layer, (form, _) in chosen.items():

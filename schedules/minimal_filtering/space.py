@@ -15,8 +15,11 @@ FROM_SHARED, FROM_MEMORY = 0.2, 1.0
 """Costs of moving a byte between a core and the shared cache or memory, in multiply-adds."""
 INPUT_TRANSFORM, OUTPUT_TRANSFORM = {2: 80, 4: 300}, {2: 40, 4: 150}
 """Costs of transforming a tile of one channel and of one filter, in multiply-adds, by the tile's size."""
-FEW_REGISTERS, MEMORY_ROUND_TRIPS = 16, 2.5
-"""With so few registers the larger transforms store values in between, and take so many times as long."""
+FEW_REGISTERS, SPILLED = 16, 2.5
+"""With so few registers, of which a tile of 36 inputs has no room, its transforms cost so many times as much.
+
+Fitted to the layers of six networks with AVX2.
+"""
 A_LOAD = 0.2
 """Cost of a load into a register that has to wait, in multiply-adds."""
 MOST_TILES = 14
@@ -43,7 +46,7 @@ class Blocking:
         panels = conv.n * (grid.count // self.panel)
         tasks = panels * self.parts
         channels, filters = conv.c // conv.groups, -(-conv.k // grid.filters) * grid.filters
-        slow = MEMORY_ROUND_TRIPS if unit.registers <= FEW_REGISTERS and grid.size > 2 else 1.0
+        slow = SPILLED if unit.registers <= FEW_REGISTERS and grid.size > 2 else 1.0
         before = slow * INPUT_TRANSFORM[grid.size] * -(-conv.c // grid.channels) * grid.channels
         after = slow * OUTPUT_TRANSFORM[grid.size] * filters
         products = grid.inputs**2 * channels * filters * self._price(grid, unit)
