@@ -28,7 +28,7 @@ TOOLCHAIN = (
     "xgboost",
 )
 """Packages that can change a number in a row."""
-CHECKOUT = Path(__file__).resolve().parents[2]
+CHECKOUT = Path(__file__).resolve().parents[3]
 CODE = ("dlas", "schedules", "sparse", "hardware_profiles", "setup.cfg")
 """Paths whose changes make a checkout dirty: not READMEs or studies."""
 

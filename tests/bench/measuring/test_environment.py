@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dlas.bench.measuring.environment import TOOLCHAIN, code, environment, version
+import pytest
+
+from dlas.bench.measuring.environment import CHECKOUT, CODE, TOOLCHAIN, code, environment, version
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -54,6 +56,13 @@ def test_a_checkout_says_its_commit_and_whether_the_code_has_changed(tmp_path: P
     added = checkout(tmp_path / "added")
     (added / "dlas/new.py").write_text("")
     assert code(added)["dirty"] is True
+
+
+def test_rows_of_this_checkout_name_its_commit() -> None:
+    if not (Path(__file__).parents[3] / ".git").exists():
+        pytest.skip("the tests are not in a checkout")
+    assert [name for name in CODE if not (CHECKOUT / name).exists()] == []
+    assert environment()["code"]["commit"] == git(CHECKOUT, "rev-parse", "HEAD")
 
 
 def test_an_installed_package_has_no_commit_even_inside_a_repository(tmp_path: Path) -> None:
