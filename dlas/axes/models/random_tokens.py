@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from dlas.axes.models.layers.kinds import text
-from dlas.axes.models.layers.token_drawing import draw
-from dlas.axes.models.random_layers import RandomLayers
+from dlas.axes.models.layers import token_drawing
+from dlas.axes.models.layers.kinds import Layers
+from dlas.axes.models.random_layers import Budget, RandomLayers
 
 
 @dataclass(frozen=True)
@@ -18,14 +15,16 @@ class RandomTokens(RandomLayers):
     """A network given by the list of its layers, as of ``random_layers``, and drawn over tokens.
 
     With ``layers = "drawn"`` in a study that draws, a list is like ViT (attention among all tokens), like
-    Swin (within windows) or like ConvNeXt (depthwise convolutions between linear layers), of at most a
-    thousand million multiply-adds and a block; the numbers of a token are none of these networks' own.
+    Swin (within windows) or like ConvNeXt (depthwise convolutions between linear layers), of at most
+    ``most_macs`` multiply-adds and a block; the numbers of a token are none of these networks' own.
     """
 
     layers: str
     """``patch16-144,sequence,add(ln,attention3),add(ln,linear-576,gelu,linear-144)``, or ``"drawn"``."""
+    most_macs: Budget = token_drawing.MOST_MACS
+    """What a list that is drawn takes at most for an image of 224 by 224, but for its last block."""
 
     @classmethod
-    def drawn(cls, rng: np.random.Generator) -> Mapping[str, str]:
+    def draw(cls, dice: random.Random, most_macs: int) -> Layers:
         """Return a list of layers at random."""
-        return {"layers": text(draw(random.Random(int(rng.integers(2**63)))))}
+        return token_drawing.draw(dice, most_macs)

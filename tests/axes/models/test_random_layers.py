@@ -125,6 +125,26 @@ def test_drawn_networks_take_no_more_multiply_adds_than_they_may() -> None:
             assert count_macs(made, (3, 224, 224)) == expected
 
 
+def test_larger_networks_are_drawn_where_more_multiply_adds_are_asked_for() -> None:
+    most = 2_000_000_000
+    larger = [draw(random.Random(number), most) for number in range(100)]
+    total = [macs(layers, IMAGE) for layers in larger]
+    assert max(total) <= most
+    assert np.quantile(total, 0.9) > 2 * MOST_MACS
+    for layers in larger:
+        written(layers, (3, 32, 32))
+
+
+def test_how_large_lists_may_be_is_no_part_of_those_that_are_drawn() -> None:
+    drawn = {"name": "random_layers", "layers": "drawn", "most_macs": 1_000_000_000}
+    told = Study.of({"name": "s", "axes": {"model": drawn, "compiler": "onnxruntime"}}, 3)
+    for point in told.points():
+        made = parts.make("model", "random_layers", dict(point.model.options))
+        assert made == RandomLayers(made.layers)
+    with pytest.raises(InputError, match="most_macs = 1000000000 says how large layers = 'drawn' may be"):
+        RandomLayers("relu", 1_000_000_000).verify()
+
+
 def test_half_of_the_drawn_convolutions_are_those_of_real_networks() -> None:
     real = {sizes(each) for each in real_layers().combinations}
     found = [conv for layers in DRAWN for conv in convolutions(layers, IMAGE)]

@@ -185,6 +185,11 @@ def test_a_drawn_network_over_tokens_keeps_the_contract_of_a_model() -> None:
     check_model(RandomTokens(text(DRAWN[0])), noise(16))
 
 
+def test_larger_networks_are_drawn_where_more_multiply_adds_are_asked_for() -> None:
+    larger = [macs(draw(random.Random(number), 4 * MOST_MACS), IMAGE) for number in range(60)]
+    assert np.quantile(larger, 0.9) > 2 * MOST_MACS
+
+
 def test_a_study_draws_networks_over_tokens() -> None:
     axes = {"model": {"name": "random_tokens", "layers": "drawn"}, "compiler": "onnxruntime"}
     lists = [

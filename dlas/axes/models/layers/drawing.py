@@ -21,7 +21,7 @@ from dlas.axes.models.layers.kinds import (
     PoolSpec,
     ShuffleSpec,
 )
-from dlas.axes.models.layers.sizes import SMALLEST, Sizes
+from dlas.axes.models.layers.sizes import MOST_MACS, SMALLEST, Sizes
 
 FEWEST, MOST = 16, 23
 """Layers of a list, those inside of others and the joints counted, before its head."""
@@ -30,16 +30,16 @@ CLASSES = 1000
 MOST_LINEAR_WEIGHTS = 40_000_000
 
 
-def draw(dice: random.Random) -> Layers:
+def draw(dice: random.Random, most_macs: int = MOST_MACS) -> Layers:
     """Return a list of layers at random, valid for images of every size and number of channels."""
-    return _Drawing(dice).layers()
+    return _Drawing(dice, most_macs).layers()
 
 
 class _Drawing(Sizes):
     """Makes blocks of layers, as real networks have them."""
 
-    def __init__(self, dice: random.Random) -> None:
-        super().__init__(dice)
+    def __init__(self, dice: random.Random, most_macs: int) -> None:
+        super().__init__(dice, most_macs)
         self.normalised = dice.random() < 0.75
         self.weights = [1 + self.seen.activations.get(name, 0) for name in ACTIVATIONS]
         self.usual = self.any_activation()

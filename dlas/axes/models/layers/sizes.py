@@ -12,7 +12,7 @@ from dlas.axes.models.layers.seen import Combination, real_layers
 IMAGE: Shape = (3, 224, 224)
 """What sizes are meant for; smaller images only make maps smaller."""
 MOST_MACS = 300_000_000
-"""Multiply-adds of a network for one such image."""
+"""Multiply-adds of a network for one such image, unless more are asked for."""
 SHARE = 0.5
 """Of the multiply-adds that are left, what one convolution may take."""
 SMALLEST = 7
@@ -32,11 +32,13 @@ class Sizes:
     Parameters
     ----------
     dice : random.Random
+    most_macs : int
+        Multiply-adds of the whole network for such an image.
     """
 
-    def __init__(self, dice: random.Random) -> None:
+    def __init__(self, dice: random.Random, most_macs: int) -> None:
         self.dice, self.seen = dice, real_layers()
-        self.shape, self.left = IMAGE, MOST_MACS
+        self.shape, self.left = IMAGE, most_macs
         self.real, self.free = dice.choice(((0, 0), (1, 0)))
 
     def put(self, layer: Kind) -> Kind:

@@ -11,7 +11,8 @@ from dlas.axes.models.layers.kinds import ActivationSpec, ConvSpec, Layers, Laye
 from dlas.axes.models.layers.sizes import IMAGE, Kind
 
 MOST_MACS = 1_000_000_000
-"""Multiply-adds of a network for one image of 224 by 224: a block of ViT-B takes 1.4 thousand million."""
+"""Multiply-adds of a network for one image of 224 by 224, unless more are asked for: a block of ViT-B takes
+1.4 thousand million."""
 FEWEST, MOST = 20, 40
 """Layers of a list, those inside of others and the joints counted."""
 WIDTHS = (32, 1024)
@@ -24,16 +25,16 @@ EXPANSIONS = (2, 3, 4, 4, 4)
 """What the hidden layer of a block has, over a token."""
 
 
-def draw(dice: random.Random) -> Layers:
+def draw(dice: random.Random, most_macs: int = MOST_MACS) -> Layers:
     """Return a list of layers at random, valid for images of every size and number of channels."""
-    return _Drawing(dice).layers()
+    return _Drawing(dice, most_macs).layers()
 
 
 class _Drawing:
     """A list under way: the shape that it writes for :data:`IMAGE`, and the multiply-adds that are left."""
 
-    def __init__(self, dice: random.Random) -> None:
-        self.dice, self.shape, self.left = dice, IMAGE, MOST_MACS
+    def __init__(self, dice: random.Random, most_macs: int) -> None:
+        self.dice, self.shape, self.left = dice, IMAGE, most_macs
         self.active = dice.choice(("gelu", "gelu", "gelu", "relu", "silu"))
 
     def layers(self) -> Layers:
