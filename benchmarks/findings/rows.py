@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import pandas as pd
 
@@ -22,6 +23,7 @@ LEFT_OUT = {
     "kernels/again": "the same",
     "kernels/tokens": "the same",
     "kernels/compressed": "the same",
+    "kernels/fit-device": "the same",
     "dlas-imagenet/levels": "other work disturbed its times",
     "leaf-digits/fine-tuned": "other work disturbed its times",
     "mirage-simulated": "no device: a law tells its times",
@@ -64,7 +66,7 @@ class MachineFindings:
 def folders() -> tuple[str, ...]:
     """Return the kept folders that are read, below ``experiments/``."""
     kept = sorted(str(path.parent.relative_to(EXPERIMENTS)) for path in EXPERIMENTS.rglob("results.jsonl.xz"))
-    return tuple(name for name in kept if not {name, name.partition("/")[0]} & LEFT_OUT.keys())
+    return tuple(name for name in kept if not {name, *map(str, Path(name).parents)} & LEFT_OUT.keys())
 
 
 @cache

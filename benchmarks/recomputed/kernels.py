@@ -7,11 +7,14 @@ import io
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from statistics import fmean
+from tempfile import TemporaryDirectory
 
 import numpy as np
+import pandas as pd
 
+import dlas
 from benchmarks import kernel_predictions as benchmark
-from benchmarks.recomputed.kept import EXPERIMENTS, geometric_mean, lines, only, points, slow
+from benchmarks.recomputed.kept import EXPERIMENTS, geometric_mean, lines, number_of_points, only, points, slow
 from benchmarks.recomputed.markdown import Value, numbers, tables
 from dlas.analysis.matching import timed
 from dlas.prediction.learning.fitting import Calibration, fit
@@ -220,6 +223,36 @@ def compressed_error(compression: str) -> float:
 
 def _of_compressed() -> dict[tuple[str, ...], float]:
     return _unseen((*DRAWN, "compressed"), "compressed-networks")
+
+
+@cache
+def _device(run: str) -> pd.DataFrame:
+    """Return the networks that a run of ``dlas fit-device`` never saw, predicted and measured."""
+    folder = EXPERIMENTS / "kernels/fit-device" / run
+    with TemporaryDirectory() as to:
+        dlas.fit(
+            "boosted_kernels",
+            [folder / "rows", folder / "again"],
+            target=benchmark.TARGET,
+            hold_out=str(benchmark.HELD_OUT),
+            seed=int(run) - 1,
+            to=f"{to}/predictor",
+        )
+        return dlas.predict(f"{to}/predictor", folder / "unseen").frame
+
+
+@slow
+def device(cells: Mapping[str, str]) -> dict[str, Value]:
+    """Return what a run of ``dlas fit-device`` knows of five networks that it never saw."""
+    found = _device(cells["run"])
+    low, high = found["latency_low_s"], found["latency_high_s"]
+    inside = found["measured"].between(low, high)
+    return {
+        "drawn": number_of_points(f"kernels/fit-device/{cells['run']}/rows"),
+        "error": 100 * float((found["latency_s"] / found["measured"] - 1).abs().mean()),
+        "covered": 100 * float(inside.mean()),
+        "half-width": float(np.log(high / low).median() / 2),
+    }
 
 
 def draws() -> float:
