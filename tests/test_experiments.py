@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +78,10 @@ def test_every_readme_tells_the_number_of_rows_and_the_command(path: Path) -> No
 def test_every_readme_tells_how_many_rows_are_kept_beside_it(path: Path) -> None:
     text = re.sub(r"<!--.*?-->", "", path.read_text())
     (told,) = re.findall(r"^\*\*Kept\.\*\* (.+?)(?:\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
-    kept = {}
-    for file in path.parent.glob("*/results.jsonl.xz"):
+    kept: Counter[str] = Counter()
+    for file in path.parent.rglob("results.jsonl.xz"):
         with lzma.open(file) as rows:
-            kept[file.parent.name] = sum(1 for row in rows if row.strip())
+            kept[file.relative_to(path.parent).parts[0]] += sum(1 for row in rows if row.strip())
     assert told.startswith("No rows") == (not kept)
     counts = re.findall(r"\[`([^`]+)/`\]\(\1\): ([\d,]+) rows", told)
     assert {name: int(count.replace(",", "")) for name, count in counts} == kept

@@ -14,7 +14,15 @@ import pandas as pd
 
 import dlas
 from benchmarks import kernel_predictions as benchmark
-from benchmarks.recomputed.kept import EXPERIMENTS, geometric_mean, lines, number_of_points, only, points, slow
+from benchmarks.recomputed.kept import (
+    EXPERIMENTS,
+    geometric_mean,
+    lines,
+    number_of_points,
+    only,
+    points,
+    slow,
+)
 from benchmarks.recomputed.markdown import Value, numbers, tables
 from dlas.analysis.matching import timed
 from dlas.prediction.learning.fitting import Calibration, fit
@@ -251,7 +259,7 @@ def device(cells: Mapping[str, str]) -> dict[str, Value]:
         "drawn": number_of_points(f"kernels/fit-device/{cells['run']}/rows"),
         "error": 100 * float((found["latency_s"] / found["measured"] - 1).abs().mean()),
         "covered": 100 * float(inside.mean()),
-        "half-width": float(np.log(high / low).median() / 2),
+        "half-width": float(np.median(np.log(high / low)) / 2),
     }
 
 
