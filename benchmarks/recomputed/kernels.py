@@ -233,7 +233,6 @@ def _of_compressed() -> dict[tuple[str, ...], float]:
     return _unseen((*DRAWN, "compressed"), "compressed-networks")
 
 
-@cache
 def _device(run: str) -> pd.DataFrame:
     """Return the networks that a run of ``dlas fit-device`` never saw, predicted and measured."""
     folder = EXPERIMENTS / "kernels/fit-device" / run
