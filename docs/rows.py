@@ -51,7 +51,7 @@ GROUPS = {
         " effective_macs model_bytes csr_bytes"
     ),
     "The build": "error compiled_accuracy coverage layers edges tuning library_bytes packed_bytes",
-    "Memory": "peak_memory_bytes loading_memory_bytes memory_note resident_bytes",
+    "Memory": "peak_memory_bytes loading_memory_bytes memory_note resident_bytes page_faults",
     "Provenance": "device environment sources artifacts imported key schema",
 }
 """Fields by heading."""

@@ -44,6 +44,7 @@ def lasting(rows: list[Row]) -> list[tuple[str, ...]]:
     return sorted(tuple(repr(getattr(row, name)) for name in kept) for row in rows)
 
 
+@pytest.mark.ci
 def test_a_small_study(tmp_path: Path) -> None:
     compilers = '"untuned", "onnxruntime", "torch_eager"'
     (tmp_path / "study.toml").write_text(STUDY.format(epochs=1, compilers=compilers))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -37,7 +38,7 @@ TICKS_S = 0.03
 
 @dataclass(frozen=True)
 class Reading:
-    """Counters at one moment, in seconds."""
+    """Counters at one moment."""
 
     clock_s: float
     processors: int
@@ -51,6 +52,8 @@ class Reading:
     """
     waited: Mapping[str, float] = field(default_factory=dict)
     """By thread of this process, the time that it was ready to run without a processor."""
+    page_faults: int | None = None
+    """Of this process, those that read nothing from a disk; None where its children compute."""
 
 
 def read(machine: Machine | None = None, in_children: bool = False) -> Reading:
@@ -71,12 +74,13 @@ def read(machine: Machine | None = None, in_children: bool = False) -> Reading:
         busy_s=usage.busy_s if usage else None,
         steal_s=usage.steal_s if usage else None,
         waited=machine.waited(),
+        page_faults=None if in_children else resource.getrusage(resource.RUSAGE_SELF).ru_minflt,
     )
 
 
 @dataclass(frozen=True)
 class Disturbance:
-    """The difference of two readings, seconds of processor time."""
+    """The difference of two readings; times are of processors."""
 
     capacity_s: float
     """Processors times elapsed time."""
@@ -85,6 +89,7 @@ class Disturbance:
     steal_s: float | None
     wait_s: float | None
     """None where the kernel does not count it."""
+    page_faults: float | None = None
 
     @classmethod
     def between(cls, before: Reading, after: Reading) -> Disturbance:
@@ -98,6 +103,7 @@ class Disturbance:
             others_s=_difference(before.busy_s, after.busy_s, own),
             steal_s=_difference(before.steal_s, after.steal_s),
             wait_s=sum(after.waited[t] - before.waited[t] for t in both) if both else None,
+            page_faults=_difference(before.page_faults, after.page_faults),
         )
 
     def shares(self) -> dict[str, float]:

@@ -82,7 +82,7 @@ class Taken:
         slices = self.slices
         found = fields(slices)
         if self.own_clock:
-            found["cpu_s"] = None  # this process only starts the runs, and waits
+            found |= {"cpu_s": None, "page_faults": None}  # this process only starts the runs, and waits
         reason = noise(slices, self.attempts)
         apart, unstable_reason = instability(slices)
         return {

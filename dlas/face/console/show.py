@@ -171,6 +171,8 @@ def _memory(row: Row) -> Iterator[tuple[str, str]]:
         yield "memory note", row.memory_note
     if row.resident_bytes is not None:
         yield "resident", f"{amount(row.resident_bytes, 'B')} added to the timed process"
+    if row.page_faults is not None:
+        yield "page faults", f"{row.page_faults:,.1f} an inference or training step"
 
 
 def _power(row: Row) -> Iterator[tuple[str, str]]:

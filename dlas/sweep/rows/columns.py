@@ -76,7 +76,7 @@ DISTURBANCES = ("noisy", "noisy_reason", "load", "steal", "drift")
 HEAT = ("temperature_c", "throttled", "throttled_reason")
 COUNTS = ("image_height", "parameters", "nonzeros", "macs", "effective_macs")
 SIZES = ("model_bytes", "csr_bytes", "packed_bytes", "library_bytes")
-MEMORY = ("peak_memory_bytes", "loading_memory_bytes", "resident_bytes", "memory_note")
+MEMORY = ("peak_memory_bytes", "loading_memory_bytes", "resident_bytes", "page_faults", "memory_note")
 PROVENANCE = ("cpu", "threads", "processor", MACHINE, MACHINE_ID, INSTANCE, "host", "started", "folder")
 FEATURE = "feature."
 """Beginning of the columns of features that a table from elsewhere tells of its points."""

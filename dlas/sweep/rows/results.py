@@ -204,6 +204,11 @@ class Row:
     kept, so that equal runs differ. Rows of schema 1 and 2 name it ``peak_memory_bytes``. Null where the
     system does not report it.
     """
+    page_faults: float | None = None
+    """Page faults of an inference or training step that read nothing from a disk, as when memory is written
+    for the first time since the system gave it: the mean over the samples. Null where ``cpu_s`` is, and where
+    other processes compute.
+    """
     temperature_c: float | None = None
     """The highest temperature of the machine's thermal zones, or of its GPU, read before, after and once a
     second during each slice. Null where nothing tells it.

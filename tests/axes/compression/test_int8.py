@@ -196,6 +196,7 @@ def test_ranges_follow_the_images_and_the_method(workspace: Workspace) -> None:
             assert np.all(np.array(scales[part]) <= widest * (1 + 1e-6)), part
 
 
+@pytest.mark.ci
 def test_digits_are_told_apart_nearly_as_well(workspace: Workspace) -> None:
     dense, data = trained()
     calibrated = Int8().compress(dense, data, workspace).facts

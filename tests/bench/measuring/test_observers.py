@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -160,17 +161,36 @@ def test_clocks_of_a_program_on_a_gpu_are_those_of_the_gpu(
 
 
 def test_processor_time_is_that_of_a_call_and_not_of_the_other_processes() -> None:
-    own_s = [5.0, 8.0, 20.0, 21.0]
-    observer = Processors(lambda: Reading(9.0, 2, own_s.pop(0), busy_s=99.0))
+    own = [(5.0, 100), (8.0, 130), (20.0, 200), (21.0, 230)]
+
+    def read() -> Reading:
+        own_s, faults = own.pop(0)
+        return Reading(9.0, 2, own_s, busy_s=99.0, page_faults=faults)
+
+    observer = Processors(read)
     slices = []
     for samples, calls in (([1.0, 3.0], 5), ([1.0], 10)):
         observer.before()
         slices.append(Slice(samples, calls, {"processors": observer.after()}))
-    assert Processors.fields(slices)["cpu_s"] == pytest.approx((3 + 1) / 20)
+    found = Processors.fields(slices)
+    assert found["cpu_s"] == pytest.approx((3 + 1) / 20) and found["page_faults"] == (30 + 30) / 20
+
+
+def test_memory_that_is_given_back_and_written_again_costs_page_faults() -> None:
+    settings = MeasureSettings(repeats=2, slices=1, sample_seconds=1e-4)
+
+    def renew(pages: int = 4096) -> None:
+        with mmap.mmap(-1, pages * mmap.PAGESIZE) as fresh:
+            for page in range(pages):
+                fresh[page * mmap.PAGESIZE] = 1
+
+    assert sample(renew, settings, lambda: None)["page_faults"] >= 4096
+    assert sample(lambda: None, settings, lambda: None)["page_faults"] < 100
 
 
 def test_where_the_devices_clock_times_a_program_the_host_has_no_processor_time_of_it() -> None:
     settings = MeasureSettings(repeats=2, slices=1, sample_seconds=1e-4)
     assert sample(lambda: None, settings, lambda: None)["cpu_s"] > 0
     timed = sample(lambda: None, settings, lambda: None, timer=lambda runs: 1e-3 * runs)
-    assert timed["latency_s"] == [pytest.approx(1e-3)] * 2 and timed["cpu_s"] is None
+    assert timed["latency_s"] == [pytest.approx(1e-3)] * 2
+    assert timed["cpu_s"] is None and timed["page_faults"] is None

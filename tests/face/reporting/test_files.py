@@ -6,8 +6,6 @@ import csv
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-import pytest
-
 from dlas.face.reporting import report
 from dlas.face.reporting.blocks import Figure, Panel
 from dlas.face.reporting.files import sheets
@@ -15,15 +13,15 @@ from tests.fixtures.rows import row, write
 from tests.fixtures.sweeps import sweep
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = write(tmp_path_factory.mktemp("sweep"), sweep(models=2, batches=(1,)))
-    report([folder], folder / "report.html", files=folder / "beside")
-    return folder / "beside"
+def test_every_figure_and_table_is_there_in_three_formats(tmp_path: Path) -> None:
+    folder = write(tmp_path / "sweep", sweep(models=2, batches=(1,)))
+    report([folder], folder / "report.html", files=tmp_path / "beside")
+    check_figures(tmp_path / "beside" / "figures")
+    check_tables(tmp_path / "beside" / "tables")
 
 
-def test_every_figure_is_there_in_three_formats(folder: Path) -> None:
-    names = {path.stem for path in (folder / "figures").iterdir()}
+def check_figures(folder: Path) -> None:
+    names = {path.stem for path in folder.iterdir()}
     assert {
         "latency",
         "tuned-against-untuned",
@@ -32,21 +30,16 @@ def test_every_figure_is_there_in_three_formats(folder: Path) -> None:
         "interactions",
     } <= names
     for name in names:
-        svg, pdf, png = (
-            (folder / "figures" / f"{name}.{kind}").read_bytes() for kind in ("svg", "pdf", "png")
-        )
+        svg, pdf, png = ((folder / f"{name}.{kind}").read_bytes() for kind in ("svg", "pdf", "png"))
         assert ElementTree.fromstring(svg).tag.endswith("svg")
         assert pdf.startswith(b"%PDF") and png.startswith(b"\x89PNG") and len(png) > 1000
+    drawn = (folder / "latency.svg").read_text()
+    assert "currentColor" not in drawn and "latency, ms" in drawn and "spatial_pack" in drawn
+    assert drawn.count("<path") > 50, "marks"
 
 
-def test_a_figure_holds_its_marks_and_no_colour_of_the_page(folder: Path) -> None:
-    svg = (folder / "figures" / "latency.svg").read_text()
-    assert "currentColor" not in svg and "latency, ms" in svg and "spatial_pack" in svg
-    assert svg.count("<path") > 50
-
-
-def test_every_table_is_there_in_three_formats(folder: Path) -> None:
-    names = {path.stem for path in (folder / "tables").iterdir()}
+def check_tables(folder: Path) -> None:
+    names = {path.stem for path in folder.iterdir()}
     assert {
         "fastest",
         "fastest-algorithm",
@@ -55,12 +48,12 @@ def test_every_table_is_there_in_three_formats(folder: Path) -> None:
         "observations",
     } <= names
     for name in names:
-        with (folder / "tables" / f"{name}.csv").open(newline="") as lines:
+        with (folder / f"{name}.csv").open(newline="") as lines:
             cells = list(csv.reader(lines))
         assert len({len(line) for line in cells}) == 1
-        shown = (folder / "tables" / f"{name}.md").read_text().splitlines()
+        shown = (folder / f"{name}.md").read_text().splitlines()
         assert len(shown) == len(cells) + 3, "caption, empty line and rule"
-        latex = (folder / "tables" / f"{name}.tex").read_text()
+        latex = (folder / f"{name}.tex").read_text()
         assert (
             latex.count("\\\\\n") == len(cells)
             and "\\toprule" in latex

@@ -61,7 +61,8 @@ class Watched(WorkerServer):
         pytest.param(6, '"here"', [6, 3], marks=pytest.mark.ci),
         pytest.param(5, '"here"', [3, 3, 3], marks=pytest.mark.ci),
         (2, '"here"', [2, 1, 2, 1, 2, 1]),  # a network with more points than take turns
-        (7, '"here", "there"', [6, 6, 3, 3]),  # points of two devices alternate
+        # Points of two devices alternate.
+        pytest.param(7, '"here", "there"', [6, 6, 3, 3], marks=pytest.mark.ci),
         pytest.param(20, '"here", "there"', [9, 9], marks=pytest.mark.slow),
     ],
 )

@@ -20,7 +20,7 @@ LATER = {
     "task": "string",
     **{"memory_s": "float64", "resident_bytes": "Int64", "loading_memory_bytes": "Int64"},
     **{"memory_note": "string", "latency_min_s": "float64", "instance": "string"},
-    **dict.fromkeys(("cpu_s", *CLOCKS, *AGREEMENTS, *DIFFERENCES), "float64"),
+    **dict.fromkeys(("cpu_s", "page_faults", *CLOCKS, *AGREEMENTS, *DIFFERENCES), "float64"),
     **dict.fromkeys(("instructions", "cycles", "cache_misses", "count_s"), "float64"),
     **{"counter": "string", "count_note": "string"},
     **dict.fromkeys(("power_w", "idle_power_w", "power_drift", "temperature_c"), "float64"),

@@ -48,12 +48,13 @@ class Processors(Observer):
 
     @classmethod
     def fields(cls, slices: Sequence[Slice]) -> dict[str, float | None]:
-        """Return ``cpu_s``, and ``load`` and ``steal``, fractions of the processors' time."""
+        """Return ``cpu_s`` and ``page_faults`` of a call; ``load`` and ``steal``, fractions of all time."""
         seen = [_disturbance(piece) for piece in slices]
         calls = sum(piece.calls * len(piece.samples) for piece in slices)
         capacities = [each.capacity_s for each in seen]
         return {
-            "cpu_s": sum(each.own_s for each in seen) / calls if calls else None,
+            "cpu_s": _of_a_call([each.own_s for each in seen], calls),
+            "page_faults": _of_a_call([each.page_faults for each in seen], calls),
             "load": fraction([each.others_s for each in seen], capacities),
             "steal": fraction([each.steal_s for each in seen], capacities),
         }
@@ -66,3 +67,9 @@ class Processors(Observer):
 
 def _disturbance(piece: Slice) -> Disturbance:
     return Disturbance(**piece.seen[NAME])
+
+
+def _of_a_call(amounts: Sequence[float | None], calls: int) -> float | None:
+    """Return the mean of a call; None where an amount is not known."""
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) / calls if calls and len(known) == len(amounts) else None
