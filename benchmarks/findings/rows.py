@@ -24,6 +24,8 @@ LEFT_OUT = {
     "kernels/tokens": "the same",
     "kernels/compressed": "the same",
     "kernels/fit-device": "the same",
+    "eager-allocator/draws": "the same",
+    "eager-allocator/faults": "a few samples of points of the study's own rows",
     "dlas-imagenet/levels": "other work disturbed its times",
     "leaf-digits/fine-tuned": "other work disturbed its times",
     "mirage-simulated": "no device: a law tells its times",

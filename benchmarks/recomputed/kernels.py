@@ -175,23 +175,24 @@ def generality(choose: str, column: str, eager: str) -> float:
 
 
 @cache
-def _unseen(drawn: tuple[str, ...], networks: str) -> dict[tuple[str, ...], float]:
-    """Return the errors of networks in percent, from drawn ones alone.
+def unseen(drawn: tuple[str, ...], networks: str, seed: int = 0) -> dict[tuple[str, ...], float]:
+    """Return the errors of networks in percent, from drawn ones alone, in the settings that both have.
 
-    They are by compiler, algorithm, network, compression and batch.
+    They are by compiler, algorithm, network, compression and batch; folders are below ``experiments/``.
     """
     target = benchmark.TARGET
     found: dict[tuple[str, ...], float] = {}
     known, measured = (
-        read_points([EXPERIMENTS / "kernels" / folder for folder in folders], target, kernels=True).settings()
+        read_points([EXPERIMENTS / folder for folder in folders], target, kernels=True).settings()
         for folders in (drawn, (networks,))
     )
-    for setting, own in measured.items():
-        fitted, own = known[setting].merged(target), own.merged(target)
+    for setting in known.keys() & measured.keys():
+        fitted, own = known[setting].merged(target), measured[setting].merged(target)
         tried = benchmark.samples_of(own, _boosted(), target)
-        boosted = fit(_boosted(), benchmark.samples_of(fitted, _boosted(), target), say=lambda line: None)
+        samples = benchmark.samples_of(fitted, _boosted(), target)
+        boosted = fit(_boosted(), samples, seed, say=lambda line: None)
         errors = 100 * (boosted.predict(tried) / tried.target - 1)
-        columns = ("compiler_name", "algorithm_name", "model_name", "compression", "batch")
+        columns = ("compiler", "algorithm_name", "model_name", "compression", "batch")
         names = own.frame[list(columns)].astype(str).itertuples(index=False, name=None)
         found |= dict(zip(names, errors.tolist(), strict=True))
     return found
@@ -202,14 +203,14 @@ def transformers(cells: Mapping[str, str]) -> dict[str, Value]:
     """Return the errors of a network over tokens under each compiler, at batches of 1 and 8."""
     places = [("onnxruntime", "library"), ("hand", "spatial_pack")]
     asked = [(*place, cells["network"], "none", batch) for place in places for batch in "18"]
-    found = _unseen(("tokens",), "transformers")
+    found = unseen(("kernels/tokens",), "kernels/transformers")
     return {column: found.get(each) for column, each in zip(list(cells)[1:], asked, strict=True)}
 
 
 @slow
 def transformers_error(compiler: str) -> float:
     """Return the mean error of networks over tokens in percent."""
-    every = _unseen(("tokens",), "transformers").items()
+    every = unseen(("kernels/tokens",), "kernels/transformers").items()
     return fmean(abs(error) for names, error in every if names[0] == compiler)
 
 
@@ -230,7 +231,8 @@ def compressed_error(compression: str) -> float:
 
 
 def _of_compressed() -> dict[tuple[str, ...], float]:
-    return _unseen((*DRAWN, "compressed"), "compressed-networks")
+    drawn = tuple(f"kernels/{folder}" for folder in (*DRAWN, "compressed"))
+    return unseen(drawn, "kernels/compressed-networks")
 
 
 def _device(run: str) -> pd.DataFrame:
