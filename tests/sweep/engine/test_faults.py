@@ -29,7 +29,7 @@ PROCESSES = 2
 
 
 @pytest.mark.parametrize(
-    "kills", [2, pytest.param(10, marks=pytest.mark.ci), pytest.param(200, marks=pytest.mark.slow)]
+    "kills", [4, pytest.param(10, marks=pytest.mark.ci), pytest.param(200, marks=pytest.mark.slow)]
 )
 def test_killed_sweeps_resume_to_the_rows_of_an_undisturbed_one(tmp_path: Path, kills: int) -> None:
     # In processes of their own, because forking this one, with torch and tvm loaded, takes far longer.
