@@ -1,8 +1,8 @@
 """Do caches explain what a kernel takes in a network?  ``python -m benchmarks.kernel_context``.
 
 Convolutions of the drawn networks of ``experiments/kernels``, each with the ReLU that it fuses, are built as
-networks of their own, and timed in turns: hot, right after a call with the same input, and cold, after a
-buffer larger than the last cache was written.  Then times in the drawn networks are fitted to the hot ones,
+networks of their own, and timed in turns: hot, the shortest of three calls with the same input, and cold,
+after a buffer larger than the last cache was written: weights and code are gone, too.  Then times in the drawn networks are fitted to the hot ones,
 and to both, each tenth held out: what knowing the caches' state could tell a predictor at best.
 """
 
@@ -124,7 +124,7 @@ def draw(every: Sequence[Kernel], count: int, seed: int) -> list[Kernel]:
 
 
 def timed(kernel: Kernel, compiler: str, device: Hardware) -> tuple[float, float]:
-    """Return the median seconds of a call with its input in a cache, and without."""
+    """Return the median seconds of a call with what it reads in a cache, and without."""
     network, batch = kernel.network(), kernel.convolution.n
     made = parts.make("compiler", compiler, {})
     with tempfile.TemporaryDirectory() as name:
