@@ -2,8 +2,9 @@
 
 Convolutions of the drawn networks of ``experiments/kernels``, each with the ReLU that it fuses, are built as
 networks of their own, and timed in turns: hot, the shortest of three calls with the same input, and cold,
-after a buffer larger than the last cache was written: weights and code are gone, too.  Then times in the drawn networks are fitted to the hot ones,
-and to both, each tenth held out: what knowing the caches' state could tell a predictor at best.
+after a buffer larger than the last cache was written: weights and code are gone, too.  Then times in the
+drawn networks are fitted to the hot ones, and to both, each tenth held out: what knowing the caches' state
+could tell a predictor at best.
 """
 
 from __future__ import annotations
